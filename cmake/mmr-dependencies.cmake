@@ -1,0 +1,36 @@
+# The packages that mmr::mmr links, found quietly. One list for the build tree and for the installed package.
+# Sets mmr_MISSING to one sentence that says what to install, or to nothing.
+set(mmr_MISSING)
+set(_mmr_apt)
+set(_mmr_names)
+
+if(POLICY CMP0167)
+  cmake_policy(PUSH)
+  cmake_policy(SET CMP0167 NEW) # Boost's own package file, which every supported distribution ships
+endif()
+macro(_mmr_need name target apt)
+  if(NOT TARGET ${target})
+    find_package(${name} ${ARGN} QUIET)
+  endif()
+  if(NOT TARGET ${target})
+    list(APPEND _mmr_names ${name})
+    list(APPEND _mmr_apt ${apt})
+  endif()
+endmacro()
+_mmr_need(Eigen3 Eigen3::Eigen libeigen3-dev)
+_mmr_need(Boost Boost::headers libboost-graph-dev)
+_mmr_need(nlohmann_json nlohmann_json::nlohmann_json nlohmann-json3-dev)
+_mmr_need(CBC CBC::CBC coinor-libcbc-dev)
+_mmr_need(Threads Threads::Threads libc6-dev)
+if(POLICY CMP0167)
+  cmake_policy(POP)
+endif()
+
+if(_mmr_names)
+  list(JOIN _mmr_names ", " _mmr_names)
+  list(JOIN _mmr_apt " " _mmr_apt)
+  set(mmr_MISSING "mmr needs ${_mmr_names}, which CMake did not find: install it (Debian and Ubuntu: apt-get install \
+${_mmr_apt}) or point CMAKE_PREFIX_PATH at it.")
+endif()
+unset(_mmr_names)
+unset(_mmr_apt)

@@ -1,0 +1,3 @@
+#include <mmr/auto_parallel.hpp>
+
+int other() { return 0; }

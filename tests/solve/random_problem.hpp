@@ -1,0 +1,91 @@
+// Small random problems of many shapes, with limits that only just do or just do not.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include "mmr/solve/problem.hpp"
+
+namespace test {
+
+/// Chains, trees, dags and multigraphs of up to `most_nodes` nodes with up to `most_strategies` strategies; costs are small
+/// integers, so that sums are exact and ties are common.
+inline mmr::solve::problem random_problem(std::mt19937& draw, int most_nodes = 6, int most_strategies = 4) {
+  using namespace mmr::solve;
+  const auto below = [&](int n) { return static_cast<int>(draw() % static_cast<unsigned>(n)); };
+  problem p;
+  p.steps = below(8);
+  const int nodes = 1 + below(most_nodes), shape = below(4);
+  const bool rarely_forbidden = below(2) == 0;
+  const auto interval = [&](auto& use) {
+    use.begin = below(p.steps + 1);
+    use.end = use.begin + below(p.steps - use.begin + 1);
+  };
+  const auto bytes = [&] { return static_cast<std::int64_t>(below(3) == 0 ? 0 : 4 * below(10)); };
+  const auto cost = [&](int forbidden) { return below(100) < forbidden ? infinity : static_cast<double>(below(10)); };
+  if (below(2) == 0)
+    for (int t = 0; t < p.steps; ++t) p.base.push_back(4 * below(4));
+  for (int v = 0; v < nodes; ++v) {
+    node n{"n" + std::to_string(v), {}, {}};
+    const int k = 1 + below(most_strategies);
+    for (int s = 0; s < k; ++s) n.cost.push_back(cost(rarely_forbidden ? 1 : 8));
+    for (int i = below(3); i > 0; --i) {
+      n.uses.emplace_back();
+      interval(n.uses.back());
+      for (int s = 0; s < k; ++s) n.uses.back().bytes.push_back(bytes());
+    }
+    p.nodes.push_back(n);
+  }
+  const auto join = [&](int u, int v) {
+    edge e;
+    if (below(2)) std::swap(u, v);
+    e.u = u;
+    e.v = v;
+    const int uk = strategies(p, u), vk = strategies(p, v);
+    e.u_classes = 1 + below(uk + 1);
+    e.v_classes = 1 + below(vk + 1);
+    for (int s = 0; s < uk; ++s) e.u_class.push_back(below(e.u_classes));
+    for (int s = 0; s < vk; ++s) e.v_class.push_back(below(e.v_classes));
+    const bool diagonal = below(5) == 0;
+    for (int i = 0; i < e.u_classes; ++i)
+      for (int j = 0; j < e.v_classes; ++j)
+        e.cost.push_back(diagonal ? (i == j ? cost(0) : infinity) : cost(rarely_forbidden ? 3 : 20));
+    for (int i = below(3); i > 0; --i) {
+      e.uses.emplace_back();
+      interval(e.uses.back());
+      for (std::size_t k = 0; k < e.cost.size(); ++k) e.uses.back().bytes.push_back(bytes());
+    }
+    p.edges.push_back(e);
+  };
+  for (int v = 1; v < nodes; ++v)
+    if (shape == 0) join(v - 1, v);             // chain
+    else if (shape == 1) join(below(v), v);     // tree
+    else                                        // dag; shape 3 has parallel and self edges too
+      for (int u = 0; u < v; ++u)
+        if (below(2)) join(u, v);
+  if (shape == 3)
+    for (int i = 0; i < 3; ++i) join(below(nodes), below(nodes));
+  return p;
+}
+
+/// Groups of nodes with equal numbers of strategies.
+inline std::vector<int> random_groups(std::mt19937& draw, const mmr::solve::problem& p) {
+  std::vector<int> group, leader;
+  for (std::size_t v = 0; v < p.nodes.size(); ++v) {
+    int found = -1;
+    for (std::size_t g = 0; g < leader.size(); ++g)
+      if (p.nodes[static_cast<std::size_t>(leader[g])].cost.size() == p.nodes[v].cost.size() && draw() % 2)
+        found = static_cast<int>(g);
+    if (found < 0) {
+      found = static_cast<int>(leader.size());
+      leader.push_back(static_cast<int>(v));
+    }
+    group.push_back(found);
+  }
+  return group;
+}
+
+}  // namespace test

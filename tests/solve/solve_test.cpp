@@ -1,0 +1,144 @@
+// The solver against exhaustive search, on problems small enough for both.
+#include <cmath>
+#include <random>
+#include <sstream>
+
+#include "catch.hpp"
+#include "mmr/solve/brute_force.hpp"
+#include "mmr/solve/json.hpp"
+#include "mmr/solve/solve.hpp"
+#include "mmr/solve/tie.hpp"
+#include "random_problem.hpp"
+
+using namespace mmr::solve;
+
+namespace {
+
+/// minimise must say what exhaustive search says, and prove it.
+void agrees(const problem& p, const request& r, const std::vector<int>& start = {}) {
+  const auto truth = brute_force(p, r), found = minimise(p, r, start);
+  INFO("goal " << (r.minimise == goal::cost ? "cost" : "peak") << ", cost limit " << r.cost_limit << ", peak limit "
+               << r.peak_limit << ": truth " << name_of(truth.outcome) << " " << truth.cost << " " << truth.peak
+               << ", found " << name_of(found.outcome) << " " << found.cost << " " << found.peak);
+  REQUIRE(found.outcome == truth.outcome);
+  if (truth.outcome != status::optimal) {
+    CHECK(found.choice.empty());
+    return;
+  }
+  const auto e = evaluate(p, found.choice);
+  CHECK(e.cost == found.cost);
+  CHECK(e.peak == found.peak);
+  CHECK(keeps(e, r));
+  if (r.minimise == goal::cost) {
+    CHECK(std::abs(found.cost - truth.cost) <= cost_tolerance * truth.cost);
+    CHECK(found.bound <= truth.cost * (1 + 1e-9));
+  } else {
+    CHECK(found.peak == truth.peak);
+    CHECK(found.bound <= static_cast<double>(truth.peak));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("minimise equals exhaustive search, without limits and with limits that only just do or do not") {
+  std::mt19937 draw(20250);
+  int infeasible = 0;
+  for (int i = 0; i < 300; ++i) {
+    auto p = test::random_problem(draw);
+    if (i % 3 == 0) p = tie(p, test::random_groups(draw, p));
+    INFO("problem " << i);
+    const auto cheapest = brute_force(p, {goal::cost}), smallest = brute_force(p, {goal::peak});
+    agrees(p, {goal::cost});
+    agrees(p, {goal::peak});
+    if (cheapest.outcome == status::infeasible) {
+      ++infeasible;
+      continue;
+    }
+    agrees(p, {goal::cost, infinity, smallest.peak});
+    agrees(p, {goal::cost, infinity, smallest.peak - 1});
+    agrees(p, {goal::cost, infinity, (smallest.peak + cheapest.peak) / 2}, smallest.choice);
+    agrees(p, {goal::peak, cheapest.cost});
+    agrees(p, {goal::peak, cheapest.cost - 0.5});
+    agrees(p, {goal::peak, 1.2 * cheapest.cost}, cheapest.choice);
+    agrees(p, {goal::peak, cheapest.cost + 2, (smallest.peak + cheapest.peak) / 2});
+  }
+  CHECK(infeasible > 3);
+  CHECK(infeasible < 150);
+}
+
+TEST_CASE("a tied problem costs what its expansion costs, step by step") {
+  std::mt19937 draw(7);
+  for (int i = 0; i < 200; ++i) {
+    const auto p = test::random_problem(draw, 8);
+    const auto group = test::random_groups(draw, p);
+    const auto tied = tie(p, group);
+    validate(tied);
+    std::vector<int> choice;
+    for (std::size_t v = 0; v < tied.nodes.size(); ++v)
+      choice.push_back(static_cast<int>(draw() % tied.nodes[v].cost.size()));
+    const auto of_tied = evaluate(tied, choice), of_all = evaluate(p, expand(choice, group));
+    CHECK(of_tied.cost == of_all.cost);
+    CHECK(of_tied.bytes == of_all.bytes);
+    CHECK(of_tied.peak == of_all.peak);
+    CHECK(of_tied.peak_step == of_all.peak_step);
+  }
+}
+
+TEST_CASE("a reduced problem keeps cost and peak of every choice that it still offers") {
+  std::mt19937 draw(11);
+  for (int i = 0; i < 200; ++i) {
+    const auto p = test::random_problem(draw, 8);
+    const auto reduced = reduce(p);
+    if (reduced.infeasible) continue;
+    validate(reduced.small);
+    std::vector<int> choice;
+    for (const auto& n : reduced.small.nodes) choice.push_back(static_cast<int>(draw() % n.cost.size()));
+    const auto of_small = evaluate(reduced.small, choice), of_all = evaluate(p, reduced.expand(choice));
+    CHECK(of_small.cost + reduced.constant == of_all.cost);
+    CHECK(of_small.peak == of_all.peak);
+  }
+}
+
+TEST_CASE("the same request gets the same answer") {
+  std::mt19937 draw(3);
+  for (int i = 0; i < 20; ++i) {
+    const auto p = test::random_problem(draw, 10);
+    const auto a = minimise(p, {goal::peak}), b = minimise(p, {goal::peak});
+    CHECK(a.choice == b.choice);
+    CHECK(a.bound == b.bound);
+  }
+}
+
+TEST_CASE("a saved problem loads as it was") {
+  std::mt19937 draw(5);
+  for (int i = 0; i < 50; ++i) {
+    const auto p = test::random_problem(draw);
+    std::stringstream text, again;
+    save(p, text);
+    const auto loaded = load(text);
+    save(loaded, again);
+    CHECK(again.str() == text.str());
+    CHECK(size_of(loaded).strategies == size_of(p).strategies);
+  }
+  std::stringstream cut("{\"steps\": 3, \"nod");
+  CHECK_THROWS_AS(load(cut), mmr::error);
+}
+
+TEST_CASE("problems that make no sense are refused by name") {
+  problem p{{{"weights", {1, 2}, {}}}, {}, 2, {}};
+  CHECK_NOTHROW(validate(p));
+  auto bad = p;
+  bad.nodes[0].uses.push_back({0, 3, {1, 1}});
+  CHECK_THROWS_WITH(validate(bad), Catch::Matchers::Contains("weights"));
+  bad = p;
+  bad.nodes[0].cost[1] = -1;
+  CHECK_THROWS_WITH(validate(bad), Catch::Matchers::Contains("weights"));
+  bad = p;
+  bad.edges.push_back({0, 1, {0, 0}, {0}, 1, 1, {0}, {}});
+  CHECK_THROWS_AS(validate(bad), mmr::error);
+  bad = p;
+  bad.nodes.push_back({"nothing", {}, {}});
+  CHECK_THROWS_WITH(validate(bad), Catch::Matchers::Contains("nothing"));
+  CHECK_THROWS_AS(evaluate(p, {2}), mmr::error);
+  CHECK_THROWS_AS(tie(p, {1}), mmr::error);
+}

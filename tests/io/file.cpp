@@ -1,0 +1,82 @@
+#include <mmr/io/file.hpp>
+
+#include "catch.hpp"
+#include "scratch.hpp"
+
+namespace fs = std::filesystem;
+using Catch::Matchers::Contains;
+
+namespace {
+std::string error_of(auto action) {
+  return message_of<mmr::error>(action);
+}
+}  // namespace
+
+TEST_CASE("a file is read as it was written, zero bytes and all") {
+  const scratch dir;
+  const std::string text("a\0b\n\xff", 5);
+  mmr::write_text_file(dir / "a", text);
+  CHECK(mmr::read_text_file(dir / "a") == text);
+  mmr::write_text_file(dir / "a", "");
+  CHECK(mmr::read_text_file(dir / "a").empty());
+  CHECK(dir.files() == 1);
+}
+
+TEST_CASE("a file keeps its old content until the new one is complete") {
+  const scratch dir;
+  mmr::write_text_file(dir / "a", "old");
+  {
+    mmr::atomic_file file(dir / "a");
+    file.append("new");
+    CHECK(mmr::read_text_file(dir / "a") == "old");
+    CHECK(dir.files() == 2);
+  }
+  CHECK(mmr::read_text_file(dir / "a") == "old");
+  CHECK(dir.files() == 1);
+}
+
+TEST_CASE("a full disk leaves the old file and no temporary one") {
+  const scratch dir;
+  mmr::write_text_file(dir / "a", "old");
+  {
+    const full_disk limit(4096);
+    const std::string message = error_of([&] { mmr::write_text_file(dir / "a", std::string(10000, 'x')); });
+    CHECK_THAT(message, Contains("a\"") && Contains("free some space"));
+  }
+  CHECK(mmr::read_text_file(dir / "a") == "old");
+  CHECK(dir.files() == 1);
+}
+
+TEST_CASE("devices are written in place and report what they refuse") {
+  if (!fs::exists("/dev/full")) return;
+  CHECK_THAT(error_of([] { mmr::write_text_file("/dev/full", "text"); }), Contains("No space left on device"));
+  CHECK(fs::is_character_file("/dev/full"));
+  CHECK_NOTHROW(mmr::write_text_file("/dev/null", "text"));
+  CHECK(fs::is_character_file("/dev/null"));
+}
+
+TEST_CASE("a symbolic link is followed, not replaced") {
+  const scratch dir;
+  mmr::write_text_file(dir / "real", "old");
+  fs::create_symlink("real", dir / "link");
+  mmr::write_text_file(dir / "link", "new");
+  CHECK(fs::is_symlink(dir / "link"));
+  CHECK(mmr::read_text_file(dir / "real") == "new");
+}
+
+TEST_CASE("paths that cannot be read or written are named") {
+  const scratch dir;
+  CHECK_THAT(error_of([&] { mmr::read_text_file(dir / "missing"); }), Contains("missing") && Contains("No such file"));
+  CHECK_THAT(error_of([&] { mmr::read_text_file(dir.folder); }), Contains("not a regular file"));
+  CHECK_THAT(error_of([&] { mmr::write_text_file(dir / "no/such/folder", ""); }), Contains("No such file"));
+  CHECK_THAT(error_of([&] { mmr::write_text_file(dir.folder, ""); }), Contains("it is a folder"));
+}
+
+TEST_CASE("reading beyond the end of a file that shrank is an error") {
+  const scratch dir;
+  mmr::write_text_file(dir / "a", "0123456789");
+  const mmr::input_file file(dir / "a");
+  fs::resize_file(dir / "a", 4);
+  std::string buffer(10, ' ');
+  CHECK_THAT(error_of([&] { file.read(0, buffer.data(), buffer.size()); }), Contains("ends at byte 4"));
+}

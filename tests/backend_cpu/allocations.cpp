@@ -56,10 +56,3 @@ void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
 void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept {
   std::free(memory);
 }
-
-TEST_CASE("the count of allocations sees a vector", "[backend_cpu]") {
-  const auto before = check::allocations();
-  const auto values = check::zeros<double>(1000);
-  CHECK(values.size() == 1000);
-  CHECK(check::allocations() > before);
-}

@@ -56,6 +56,11 @@ double distance(const std::vector<A>& a, const std::vector<B>& b) {
   return most;
 }
 
+/// Whether a is b up to a relative (below one: absolute) tolerance.
+inline bool near(double a, double b, double tolerance) {
+  return distance<double, double>({a}, {b}) <= tolerance;
+}
+
 inline double dot(const std::vector<double>& a, const std::vector<double>& b) {
   double sum = 0;
   for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];

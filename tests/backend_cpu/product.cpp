@@ -85,3 +85,10 @@ TEST_CASE("the workspace of a product stays below one mebibyte", "[backend_cpu]"
   CHECK(cpu::product_workspace<double>(100000, 100000, 100000) < 1 << 20);
   CHECK(cpu::product_workspace<float>(0, 0, 0) >= 0);
 }
+
+TEST_CASE("the count of allocations sees a vector", "[backend_cpu]") {
+  const auto before = check::allocations();
+  const auto values = check::zeros<double>(1000);
+  CHECK(values.size() == 1000);
+  CHECK(check::allocations() > before);
+}

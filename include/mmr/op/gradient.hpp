@@ -1,0 +1,43 @@
+// Operators that hold a training step together: the seed of the backward pass, accumulation over microbatches, and the
+// report of the loss.
+#pragma once
+
+#include <mmr/op/apply.hpp>
+
+namespace mmr::op {
+
+/// A tensor whose elements all equal `value`.
+struct constant {
+  static constexpr std::string_view name = "constant";
+  double value = 0;
+  tensor_type type;
+  signature sign(const std::vector<tensor_type>&) const {
+    signature s;
+    s.out = {loops_over(s, type, "constant")};
+    return s;
+  }
+  double flops(std::span<const std::int64_t>) const { return 0; }
+};
+
+/// Sum over the microbatches of a step. With one microbatch it is the identity, and only names the place where the
+/// gradient is kept; splitting it is what ZeRO-2 does. Linear: partial sums may be accumulated before they are reduced.
+struct accumulate {
+  static constexpr std::string_view name = "gradient";
+  int microbatches = 1;
+  signature sign(const std::vector<tensor_type>& in) const {
+    auto s = elementwise(in, "gradient");
+    s.linear = true;
+    if (microbatches == 1) s.reuse = {0};
+    return s;
+  }
+  double flops(std::span<const std::int64_t> n) const { return microbatches > 1 ? points(n) : 0; }
+};
+
+/// Brings a scalar to every rank, whole, for the host to read.
+struct report {
+  static constexpr std::string_view name = "report";
+  signature sign(const std::vector<tensor_type>& in) const { return elementwise(in, "report"); }
+  double flops(std::span<const std::int64_t>) const { return 0; }
+};
+
+}  // namespace mmr::op

@@ -113,14 +113,27 @@ inline void store_part(T* to, pack<T> value, int64_t count) {
 #endif
 }
 
+/// The larger by lane; b where either is NaN.
 template <class T>
 inline pack<T> maximum(pack<T> a, pack<T> b) {
+#if defined(__AVX512F__)
+  // GCC 12 does not find these instructions in the comparison, and warns about the plain forms' undefined operand.
+  if constexpr (sizeof(T) == 4) return _mm512_maskz_max_ps(0xffff, a, b);
+  if constexpr (sizeof(T) == 8) return _mm512_maskz_max_pd(0xff, a, b);
+#else
   return a > b ? a : b;
+#endif
 }
 
+/// The smaller by lane; b where either is NaN.
 template <class T>
 inline pack<T> minimum(pack<T> a, pack<T> b) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(T) == 4) return _mm512_maskz_min_ps(0xffff, a, b);
+  if constexpr (sizeof(T) == 8) return _mm512_maskz_min_pd(0xff, a, b);
+#else
   return a < b ? a : b;
+#endif
 }
 
 namespace detail {
@@ -153,7 +166,6 @@ inline T max_lanes(pack<T> value) {
 template <class T>
 inline pack<T> square_root(pack<T> x) {
 #if defined(__AVX512F__)
-  // The masked forms: GCC 12 warns about the undefined operand inside the plain ones.
   if constexpr (sizeof(T) == 4) return _mm512_maskz_sqrt_ps(0xffff, x);
   if constexpr (sizeof(T) == 8) return _mm512_maskz_sqrt_pd(0xff, x);
 #elif defined(__AVX__)
@@ -174,8 +186,12 @@ template <class T>
 struct exp_constants;
 template <>
 struct exp_constants<float> {
-  // Arguments below `lowest` give zero, above `highest` infinity: the results would be denormal or too large.
+  // Arguments from `lowest` down give zero, from `highest` up infinity.
+#if defined(__AVX512F__)
+  static constexpr float lowest = -105.0F, highest = 90.0F;
+#else
   static constexpr float lowest = -87.0F, highest = 88.72283F;
+#endif
   // Adding this rounds to an integer, which then stands in the low bits of the mantissa.
   static constexpr float rounder = 12582912.0F;
   static constexpr int mantissa_bits = 23;
@@ -184,7 +200,11 @@ struct exp_constants<float> {
 };
 template <>
 struct exp_constants<double> {
+#if defined(__AVX512F__)
+  static constexpr double lowest = -746.0, highest = 710.0;
+#else
   static constexpr double lowest = -708.0, highest = 709.782712893384;
+#endif
   static constexpr double rounder = 6755399441055744.0;
   static constexpr int mantissa_bits = 52;
   static constexpr int degree = 13;
@@ -209,20 +229,24 @@ inline pack<T> taylor(pack<T> r) {
 
 }  // namespace detail
 
-/// e^x by lane, to about one unit in the last place; results below the smallest normal number are zero, NaN stays NaN.
+/// e^x by lane, to about one unit in the last place; zero where the result is below the smallest normal number (it may
+/// also be a denormal there), infinity where it is too large; NaN stays NaN.
 /// x = n ln 2 + r with |r| <= ln 2 / 2; e^r by its Taylor series, whose remainder is below the rounding there.
 template <class T>
 inline pack<T> exp(pack<T> x) {
   using constants = detail::exp_constants<T>;
-  using bits = typename detail::pack_types<T>::bits;
   const pack<T> bounded = maximum<T>(broadcast(constants::lowest), minimum<T>(broadcast(constants::highest), x));
   const pack<T> shifted = bounded * T(1.44269504088896340736) + constants::rounder;
   const pack<T> n = shifted - constants::rounder;
   pack<T> r = bounded - n * constants::ln2_high;
   r = r - n * constants::ln2_low;
   const pack<T> e = detail::taylor<T, 0>(r);
+#if defined(__AVX512F__)
+  if constexpr (sizeof(T) == 4) return _mm512_maskz_scalef_ps(0xffff, e, n);
+  if constexpr (sizeof(T) == 8) return _mm512_maskz_scalef_pd(0xff, e, n);
+#else
   // 2^(n-1) stays a normal number at both ends; the missing factor two goes on e.
-  bits exponent, one;
+  typename detail::pack_types<T>::bits exponent, one;
   const pack<T> half = broadcast(T(0.5));
   std::memcpy(&exponent, &shifted, sizeof(exponent));
   std::memcpy(&one, &half, sizeof(one));
@@ -231,7 +255,8 @@ inline pack<T> exp(pack<T> x) {
   std::memcpy(&scale, &exponent, sizeof(scale));
   const pack<T> result = (e + e) * scale;
   const pack<T> infinity = broadcast(std::numeric_limits<T>::infinity());
-  return x < constants::lowest ? pack<T>{} : (x > constants::highest ? infinity : result);
+  return x <= constants::lowest ? pack<T>{} : (x >= constants::highest ? infinity : result);
+#endif
 }
 
 /// Calls f(offset, load, store) for each full pack of n values and once for the rest, with load and store that know how

@@ -42,6 +42,10 @@ class op_model final : public op_rules {
   explicit op_model(Op op) : op_(std::move(op)) {}
   std::string_view name() const override { return Op::name; }
   double flops(std::span<const std::int64_t> sizes) const override { return op_.flops(sizes); }
+  bool matrix() const override {
+    if constexpr (requires { Op::matrix; }) return Op::matrix;
+    return false;
+  }
   std::int64_t workspace(dtype element, std::span<const loop_range> ranges) const override {
     if constexpr (requires { kernel<cpu, Op>::template workspace<float>(op_, ranges); })
       return element == dtype::f64 ? kernel<cpu, Op>::template workspace<double>(op_, ranges)

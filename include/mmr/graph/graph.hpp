@@ -68,8 +68,10 @@ class op_rules {
   virtual std::string_view name() const = 0;
   /// Floating point operations over the given local loop sizes.
   virtual double flops(std::span<const std::int64_t> sizes) const = 0;
+  /// Whether its flops run at the device's matrix rate.
+  virtual bool matrix() const = 0;
   /// Bytes of workspace the CPU kernel needs over the given ranges.
-  virtual std::int64_t workspace(dtype element, std::span<const loop_range> ranges) const = 0;
+  virtual std::int64_t workspace(dtype element, const signature& shape, std::span<const loop_range> ranges) const = 0;
   virtual void run(dtype element, const kernel_args& args) const = 0;
   virtual void vjp(class vjp_context& context) const = 0;
 };

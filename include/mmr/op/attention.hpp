@@ -32,6 +32,7 @@ inline access row_sums(dtype t) { return {t, {0, 1, 2}}; }
 /// Operands: dout, q, k, v, out, lse. Results: dq, dk, dv; splitting the queries leaves dk and dv Partial.
 struct attention_grad {
   static constexpr std::string_view name = "attention_grad";
+  static constexpr bool matrix = true;
   signature sign(const std::vector<tensor_type>& in) const {
     auto s = detail::attention_loops(in[1], in[2], "attention_grad");
     const auto t = in[0].element;
@@ -46,6 +47,7 @@ struct attention_grad {
 /// out = softmax(q k^T / sqrt(features), causal) v. Operands: q, k, v. Results: out, and lse for backward.
 struct attention {
   static constexpr std::string_view name = "attention";
+  static constexpr bool matrix = true;
   signature sign(const std::vector<tensor_type>& in) const {
     auto s = detail::attention_loops(in[0], in[1], "attention");
     const auto t = in[0].element;

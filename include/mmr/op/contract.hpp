@@ -14,6 +14,7 @@ namespace op {
 /// of attention) is one operator, so that a resharding of the shared operand is paid once; so is the sum in its backward.
 struct contract {
   static constexpr std::string_view name = "contract";
+  static constexpr bool matrix = true;
   struct term {
     int result, lhs, rhs;
   };

@@ -47,6 +47,7 @@ struct kernel_args {
   std::span<const tensor_view> in, out, state;
   void* workspace = nullptr;
   const step_info* step = nullptr;
+  const signature* shape = nullptr;  ///< the operator's loop nest: which loop walks each dimension
 
   const loop_range& range(int l) const { return loops[static_cast<std::size_t>(l)]; }
   template <class T>
@@ -59,14 +60,15 @@ struct kernel_args {
   }
 };
 
-/// Devices are tag types; this one runs kernels on the calling thread.
-struct cpu {
+/// Devices are tag types; this one runs kernels on the calling thread. (The kernels themselves are in namespace cpu.)
+struct cpu_device {
   static constexpr const char* name = "cpu";
 };
 
 /// Specialise for a device and an operator:
-///   template <class T> static void run(const Op&, const kernel_args&);                       T: float, double
-///   template <class T> static std::int64_t workspace(const Op&, std::span<const loop_range>); bytes; optional
+///   template <class T> static void run(const Op&, const kernel_args&);  T: float, double
+///   template <class T> static std::int64_t workspace(const Op&, const signature&, std::span<const loop_range>);
+/// The second is optional: bytes that run() may use at kernel_args::workspace for these ranges of the loops.
 template <class Device, class Op>
 struct kernel {
   static constexpr bool missing = true;

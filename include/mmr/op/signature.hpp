@@ -3,15 +3,13 @@
 
 #include <mmr/tensor/dtype.hpp>
 #include <mmr/tensor/error.hpp>
+#include <mmr/tensor/reduction.hpp>
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
 namespace mmr {
-
-/// How contributions of several devices combine into one tensor.
-enum class reduction : std::uint8_t { sum, max };
 
 /// One dimension of a tensor.
 struct dimension {

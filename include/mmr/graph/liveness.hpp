@@ -1,0 +1,70 @@
+// Live intervals of tensors in the schedule, and which results take over the buffer of a dying operand. Both depend on the
+// graph alone, so that the planner, the arena and the executor agree on them whatever strategies are chosen.
+#pragma once
+
+#include <mmr/graph/graph.hpp>
+
+#include <algorithm>
+#include <vector>
+
+namespace mmr {
+
+/// Steps [begin, end) of the schedule.
+struct lifetime {
+  int begin = 0, end = 0;
+};
+
+struct liveness {
+  std::vector<op_id> schedule;
+  std::vector<int> position;            ///< of each operator in the schedule; -1 for sources
+  std::vector<lifetime> life;           ///< of each tensor
+  std::vector<int> reused_operand;      ///< of each tensor: operand of its producer whose buffer it takes over, or -1
+  std::vector<std::vector<bool>> dying; ///< of each operator and operand: its buffer may be overwritten here
+
+  int steps() const { return static_cast<int>(schedule.size()); }
+
+  explicit liveness(const graph& g) {
+    schedule = g.schedule();
+    position.assign(static_cast<std::size_t>(g.ops()), -1);
+    for (std::size_t i = 0; i < schedule.size(); ++i) at(position, schedule[i]) = static_cast<int>(i);
+    std::vector<int> last_use(static_cast<std::size_t>(g.tensors()), -1);
+    for (auto o : schedule)
+      for (auto t : g.op(o).in) at(last_use, t) = at(position, o);
+    dying.resize(static_cast<std::size_t>(g.ops()));
+    for (auto o : schedule)
+      for (auto t : g.op(o).in) {
+        const auto& in = g.op(o).in;
+        const bool kept = g.tensor_of(t).persistent || g.op(g.tensor_of(t).producer).accumulates;
+        at(dying, o).push_back(!kept && at(last_use, t) == at(position, o) && std::count(in.begin(), in.end(), t) == 1);
+      }
+    life.resize(static_cast<std::size_t>(g.tensors()));
+    reused_operand.assign(static_cast<std::size_t>(g.tensors()), -1);
+    for (tensor_id t = 0; t < g.tensors(); ++t) {
+      const auto& info = g.tensor_of(t);
+      const auto& op = g.op(info.producer);
+      const int made = at(position, info.producer);
+      if (info.persistent && op.when == phase::source) {
+        at(life, t) = {0, steps()};
+        continue;
+      }
+      const bool is_state = std::find(op.state.begin(), op.state.end(), t) != op.state.end();
+      if (is_state || info.persistent) {
+        at(life, t) = {0, steps()};
+        continue;
+      }
+      // The new value of a parameter lives in the parameter's own buffer, or in the copy that the update took of it.
+      const int reuse = op.loops.reuse[static_cast<std::size_t>(info.result)];
+      const bool takes = reuse >= 0 && (op.writes_back >= 0 || at(dying, info.producer)[static_cast<std::size_t>(reuse)]);
+      if (takes) at(reused_operand, t) = reuse;
+      at(life, t) = {op.accumulates ? 0 : made + (takes ? 1 : 0), std::max(at(last_use, t), made) + 1};
+    }
+  }
+
+ private:
+  template <class V>
+  static auto at(V& v, int i) -> decltype(v[0]) {
+    return v[static_cast<std::size_t>(i)];
+  }
+};
+
+}  // namespace mmr

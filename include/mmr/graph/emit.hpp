@@ -46,17 +46,19 @@ class op_model final : public op_rules {
     if constexpr (requires { Op::matrix; }) return Op::matrix;
     return false;
   }
-  std::int64_t workspace(dtype element, std::span<const loop_range> ranges) const override {
-    if constexpr (requires { kernel<cpu, Op>::template workspace<float>(op_, ranges); })
-      return element == dtype::f64 ? kernel<cpu, Op>::template workspace<double>(op_, ranges)
-                                   : kernel<cpu, Op>::template workspace<float>(op_, ranges);
-    return 0;
+  std::int64_t workspace(dtype element, const signature& shape, std::span<const loop_range> ranges) const override {
+    // A hook that is there but takes other arguments must not compile, rather than count as absent.
+    if constexpr (requires { &kernel<cpu_device, Op>::template workspace<float>; })
+      return element == dtype::f64 ? kernel<cpu_device, Op>::template workspace<double>(op_, shape, ranges)
+                                   : kernel<cpu_device, Op>::template workspace<float>(op_, shape, ranges);
+    else
+      return 0;
   }
   void run(dtype element, const kernel_args& args) const override {
     if (element == dtype::f64)
-      kernel<cpu, Op>::template run<double>(op_, args);
+      kernel<cpu_device, Op>::template run<double>(op_, args);
     else
-      kernel<cpu, Op>::template run<float>(op_, args);
+      kernel<cpu_device, Op>::template run<float>(op_, args);
   }
   void vjp(vjp_context& context) const override {
     if constexpr (requires { op_.vjp(context); })
@@ -83,8 +85,8 @@ consteval void check_operator() {
         { op.flops(sizes) } -> std::convertible_to<double>;
       },
       "mmr: an operator needs `double flops(std::span<const std::int64_t> loop_sizes) const`");
-  if constexpr (!has_kernel<cpu, Op>)
-    static_assert(mistake::operator_has_no_kernel_for_device<Op, cpu>,
+  if constexpr (!has_kernel<cpu_device, Op>)
+    static_assert(mistake::operator_has_no_kernel_for_device<Op, cpu_device>,
                   "mmr: operator_has_no_kernel_for_device<operator, device>: specialise mmr::kernel<device, operator>");
 }
 

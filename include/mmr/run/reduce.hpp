@@ -7,15 +7,9 @@
 #include <cstring>
 #include <mmr/run/block.hpp>
 #include <mmr/tensor/dtype.hpp>
-#include <string_view>
+#include <mmr/tensor/reduction.hpp>
 
 namespace mmr {
-
-enum class reduction : std::uint8_t { sum, max };
-
-constexpr std::string_view name_of(reduction r) {
-  return r == reduction::sum ? "sum" : "max";
-}
 
 namespace detail {
 

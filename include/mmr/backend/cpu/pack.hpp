@@ -55,7 +55,8 @@ inline constexpr int64_t width = pack_bytes / static_cast<int>(sizeof(T));
 
 template <class T>
 inline pack<T> broadcast(T value) {
-  return pack<T>{} + value;
+  // Minus zero, unlike plus zero, changes no value, -0 included: the compiler emits the broadcast alone.
+  return value - pack<T>{};
 }
 
 /// Loads a full pack; no alignment needed.

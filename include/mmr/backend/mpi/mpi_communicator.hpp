@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
+#include <exception>
 #include <memory>
 #include <mmr/backend/mpi/mpi_block_type.hpp>
 #include <mmr/backend/mpi/mpi_error.hpp>
@@ -204,7 +204,6 @@ class mpi_communicator {
     collective_tag_ = found ? *highest : 32767;
     shares_.resize(index(size_));
     requests_.reserve(2 * index(size_));
-    statuses_.resize(2 * index(size_));
     receiving_.reserve(index(size_));
   }
 
@@ -246,16 +245,23 @@ class mpi_communicator {
                                   collective_tag_, comm_.get(), &requests_.emplace_back(MPI_REQUEST_NULL)),
                         operation);
     }
-    const int code = MPI_Waitall(static_cast<int>(requests_.size()), requests_.data(), statuses_.data());
+    // One by one, and to the end even after an error: the buffers may go when this throws, so all in flight must land
+    // first.
+    std::exception_ptr problem;
     for (std::size_t i = 0; i < requests_.size(); ++i) {
-      const int failed = code == MPI_ERR_IN_STATUS ? statuses_[i].MPI_ERROR : code;
-      const int one = failed == MPI_ERR_PENDING ? MPI_SUCCESS : failed;
-      if (i < receiving_.size()) {
-        check_received(operation, one, statuses_[i], receiving_[i], take(receiving_[i]).count, type);
-      } else {
-        detail::mpi_check(one, operation);
+      MPI_Status status;
+      const int code = MPI_Wait(&requests_[i], &status);
+      try {
+        if (i < receiving_.size()) {
+          check_received(operation, code, status, receiving_[i], take(receiving_[i]).count, type);
+        } else {
+          detail::mpi_check(code, operation);
+        }
+      } catch (...) {
+        if (!problem) problem = std::current_exception();
       }
     }
+    if (problem) std::rethrow_exception(problem);
   }
 
   void check_received(const char* operation, int code, const MPI_Status& status, int from, std::int64_t expected,
@@ -331,7 +337,6 @@ class mpi_communicator {
   // Sized once, so that a collective allocates nothing of ours.
   std::vector<block> shares_;
   std::vector<MPI_Request> requests_;
-  std::vector<MPI_Status> statuses_;
   std::vector<int> receiving_;
 };
 

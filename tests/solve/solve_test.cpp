@@ -45,7 +45,7 @@ TEST_CASE("minimise equals exhaustive search, without limits and with limits tha
   int infeasible = 0;
   for (int i = 0; i < 300; ++i) {
     auto p = test::random_problem(draw);
-    if (i % 3 == 0) p = tie(p, test::random_groups(draw, p));
+    if (i % 3 == 0) p = mmr::solve::tie(p, test::random_groups(draw, p));
     INFO("problem " << i);
     const auto cheapest = brute_force(p, {goal::cost}), smallest = brute_force(p, {goal::peak});
     agrees(p, {goal::cost});
@@ -71,7 +71,7 @@ TEST_CASE("a tied problem costs what its expansion costs, step by step") {
   for (int i = 0; i < 200; ++i) {
     const auto p = test::random_problem(draw, 8);
     const auto group = test::random_groups(draw, p);
-    const auto tied = tie(p, group);
+    const auto tied = mmr::solve::tie(p, group);
     validate(tied);
     std::vector<int> choice;
     for (std::size_t v = 0; v < tied.nodes.size(); ++v)

@@ -45,7 +45,7 @@ namespace detail {
 
 class reducer {
  public:
-  reducer(const problem& original, relevance looks_at) : p_(original) {
+  reducer(const problem& original, relevance looks_at, bool keep_steps) : p_(original), keep_steps_(keep_steps) {
     for (auto& n : p_.nodes) {
       if (!looks_at.bytes) n.uses.clear();
       if (!looks_at.cost) ignore_finite(n.cost);
@@ -58,7 +58,7 @@ class reducer {
       p_.base.clear();
       p_.steps = 0;
     }
-    drop_dominated_steps(p_);
+    if (!keep_steps_) drop_dominated_steps(p_);
     const auto nodes = p_.nodes.size();
     variable_of_.resize(nodes);
     std::iota(variable_of_.begin(), variable_of_.end(), 0);
@@ -113,13 +113,13 @@ class reducer {
     out.variable_of.assign(variable_of_.size(), -1);
     out.strategy_of = strategy_of_;
     if (infeasible_) return out;
-    drop_dominated_steps(p_);
     std::vector<int> renumbered(p_.nodes.size(), -1);
     std::vector<char> joined(p_.nodes.size(), 0);
     for (const auto& e : p_.edges) joined[static_cast<std::size_t>(e.u)] = joined[static_cast<std::size_t>(e.v)] = 1;
     auto& small = out.small;
     small.steps = p_.steps;
     small.base = p_.base;
+    small.base.resize(static_cast<std::size_t>(small.steps), 0);
     for (std::size_t v = 0; v < p_.nodes.size(); ++v) {
       if (members_[v].empty()) continue;
       auto& n = p_.nodes[v];
@@ -139,7 +139,7 @@ class reducer {
     }
     for (std::size_t v = 0; v < variable_of_.size(); ++v)
       out.variable_of[v] = renumbered[static_cast<std::size_t>(variable_of_[v])];
-    drop_dominated_steps(small);
+    if (!keep_steps_) drop_dominated_steps(small);
     return out;
   }
 
@@ -441,7 +441,7 @@ class reducer {
   problem p_;
   std::vector<int> variable_of_;
   std::vector<std::vector<int>> strategy_of_, members_;
-  bool changed_ = false, infeasible_ = false;
+  bool keep_steps_ = false, changed_ = false, infeasible_ = false;
 };
 
 }  // namespace detail
@@ -449,7 +449,19 @@ class reducer {
 /// Reduces `p` for requests that look at what `looks_at` says. Every choice of `small` has, expanded, the cost of `small`
 /// plus `constant` and the peak of `small` (as far as looked at), and no choice of `p` beats all of these.
 inline reduction reduce(const problem& p, relevance looks_at = {}) {
-  detail::reducer r(p, looks_at);
+  detail::reducer r(p, looks_at, false);
+  r.run();
+  return r.finish();
+}
+
+/// Reduces `p` without the strategies flagged in `dead[node][strategy]`; its steps keep their numbers.
+inline reduction reduce_without(const problem& p, const std::vector<std::vector<char>>& dead) {
+  detail::reducer r(p, {}, true);
+  for (std::size_t v = 0; v < dead.size(); ++v) {
+    auto alive = dead[v];
+    for (char& flag : alive) flag = flag == 0;
+    r.keep(v, alive);
+  }
   r.run();
   return r.finish();
 }

@@ -1,4 +1,5 @@
-// minimise(): a proved best choice. Reduces the problem, bounds it, and leaves the rest to CBC.
+// minimise(): a proved best choice. Reduces the problem, prices its limits, bounds it by message passing, searches what is
+// left, and leaves to CBC what remains open.
 #pragma once
 
 #include <algorithm>
@@ -10,10 +11,22 @@
 #include <vector>
 
 #include "mmr/solve/cbc.hpp"
+#include "mmr/solve/diffusion.hpp"
+#include "mmr/solve/elimination.hpp"
 #include "mmr/solve/evaluate.hpp"
+#include "mmr/solve/multipliers.hpp"
 #include "mmr/solve/problem.hpp"
 #include "mmr/solve/reduce.hpp"
+#include "mmr/solve/resource.hpp"
 #include "mmr/solve/result.hpp"
+#include "mmr/solve/search.hpp"
+
+#ifdef MMR_SOLVE_TRACE
+#include <cstdio>
+#define MMR_TRACE(...) std::fprintf(stderr, __VA_ARGS__)
+#else
+#define MMR_TRACE(...) ((void)0)
+#endif
 
 namespace mmr::solve {
 
@@ -40,87 +53,389 @@ inline std::int64_t bytes_unit(const problem& p) {
   return std::max<std::int64_t>(unit, 1);
 }
 
+/// One request on its way: the shrinking problem, the best choice and the bound so far.
+class minimiser {
+ public:
+  minimiser(const problem& p, const request& r) : original_(p), r_(r), for_cost_(r.minimise == goal::cost) {
+    out_.before = size_of(p);
+  }
+
+  result run(const std::vector<int>& start) {
+    if (!start.empty()) offer(start);
+    const bool looks_at_cost = for_cost_ || r_.cost_limit < infinity;
+    const bool looks_at_bytes = !for_cost_ || r_.peak_limit < no_peak_limit;
+    take(reduce(original_, {looks_at_cost, looks_at_bytes}));
+    if (infeasible_) return closed();
+    unit_ = static_cast<double>(bytes_unit(small_));
+    raise(for_cost_ ? 0 : static_cast<double>(least_peak(small_)));
+    infeasible_ = least_peak(small_) > r_.peak_limit;
+    if (infeasible_) return closed();
+    first_prices();
+    for (int round = 0; round < 6; ++round) {
+      if (done()) return closed();
+      const auto before = size_of(small_).strategies;
+      bound_by_messages(round == 0 ? 40 : 20);
+      if (done()) return closed();
+      if (!shrink() || done()) return closed();
+      probe(400);
+      if (done()) return closed();
+      if (size_of(small_).strategies > before * 9 / 10 && round > 0) break;
+    }
+    for (std::size_t states = 2000; states <= 2000000 && !out_of_time(); states *= 8) {
+      probe(states);
+      if (done()) return closed();
+      bound_by_messages(5);
+      if (done() || !shrink() || done()) return closed();
+    }
+    prove_by_program();
+    return closed();
+  }
+
+ private:
+  static std::size_t at(int i) { return static_cast<std::size_t>(i); }
+  bool out_of_time() const { return watch_.seconds() > r_.seconds; }
+
+  /// Best value so far of the goal; infinity before the first choice.
+  double best() const {
+    return out_.choice.empty() ? infinity : for_cost_ ? out_.cost : static_cast<double>(out_.peak);
+  }
+
+  /// The greatest value of the goal that would still be news.
+  double target() const {
+    if (for_cost_) {
+      const double limit = r_.cost_limit < infinity ? r_.cost_limit + cost_tolerance * std::abs(r_.cost_limit) : infinity;
+      return out_.choice.empty() ? limit : out_.cost - 0.5 * cost_tolerance * out_.cost;
+    }
+    const double limit = r_.peak_limit < no_peak_limit ? static_cast<double>(r_.peak_limit) : infinity;
+    return out_.choice.empty() ? limit : static_cast<double>(out_.peak) - 1;
+  }
+
+  bool done() const { return infeasible_ || out_.bound > target(); }
+
+  void raise(double bound) {
+    if (!for_cost_ && bound < infinity) bound = std::ceil(bound / unit_ - 1e-9) * unit_;
+    out_.bound = std::max(out_.bound, bound);
+  }
+
+  result closed() {
+    if (infeasible_ || out_.bound > target()) {
+      out_.outcome = out_.choice.empty() ? status::infeasible : status::optimal;
+      out_.bound = best();
+    } else {
+      out_.outcome = out_.choice.empty() ? status::nothing_found : status::feasible;
+    }
+    out_.seconds = watch_.seconds();
+    return out_;
+  }
+
+  /// Judges a choice of the original problem.
+  void offer(const std::vector<int>& choice) {
+    const auto e = evaluate(original_, choice);
+    if (!keeps(e, r_) || !((for_cost_ ? e.cost : static_cast<double>(e.peak)) < best())) return;
+    out_.choice = choice;
+    out_.cost = e.cost;
+    out_.peak = e.peak;
+    MMR_TRACE("  %.3fs new best cost %.12g peak %lld (bound %.12g)\n", watch_.seconds(), e.cost, (long long)e.peak, out_.bound);
+  }
+
+  /// Judges a choice of the small problem; gives its evaluation there.
+  evaluation offer_small(const std::vector<int>& choice) {
+    auto e = evaluate(small_, choice);
+    if (e.cost < infinity) {
+      auto full = choice;
+      for (auto way = chain_.rbegin(); way != chain_.rend(); ++way) full = way->expand(full);
+      offer(full);
+    }
+    return e;
+  }
+
+  void take(reduction step) {
+    infeasible_ = infeasible_ || step.infeasible;
+    if (infeasible_) return;
+    constant_ += step.constant;
+    small_ = std::move(step.small);
+    step.small = {};
+    chain_.push_back(std::move(step));
+    out_.after = size_of(small_);
+    parts_ = {cost_resource(small_)};
+    for (int t : rows_) parts_.push_back(step_resource(small_, t));
+    order_ = narrow_order(small_);
+  }
+
+  // --- prices -----------------------------------------------------------------------------------------------------------
+
+  double cost_room() const {
+    return r_.cost_limit < infinity ? r_.cost_limit + cost_tolerance * std::abs(r_.cost_limit) - constant_ : infinity;
+  }
+
+  void add_row(int t) {
+    if (t < 0 || std::find(rows_.begin(), rows_.end(), t) != rows_.end()) return;
+    rows_.push_back(t);
+    parts_.push_back(step_resource(small_, t));
+    prices_.push_back(0);
+    cuts_.clear();
+  }
+
+  void first_prices() {
+    prices_ = {for_cost_ ? 1.0 : 0.0};
+    if (for_cost_) return;
+    // The step at which the least possible bytes are greatest.
+    auto least = small_;
+    for (auto& n : least.nodes)
+      for (auto& use : n.uses) use.bytes.assign(use.bytes.size(), *std::min_element(use.bytes.begin(), use.bytes.end()));
+    for (auto& e : least.edges)
+      for (auto& use : e.uses) use.bytes.assign(use.bytes.size(), *std::min_element(use.bytes.begin(), use.bytes.end()));
+    add_row(evaluate(least, std::vector<int>(least.nodes.size(), 0)).peak_step);
+    if (rows_.empty()) return;
+    prices_.back() = 1;
+  }
+
+  /// What the limits give back at the prices: weighted sum - allowance() bounds the goal.
+  double allowance() const {
+    double sum = for_cost_ ? -constant_ : 0;
+    if (for_cost_)
+      for (std::size_t r = 1; r < prices_.size(); ++r) sum += prices_[r] * static_cast<double>(r_.peak_limit);
+    else if (prices_[0] > 0)
+      sum += prices_[0] * cost_room();
+    return sum;
+  }
+
+  /// Weighted sums above this belong to choices that are no news. Rounding of the sums is allowed for.
+  double cutoff() const {
+    if (!(target() < infinity)) return infinity;
+    double size = std::abs(target()) + std::abs(allowance());
+    return target() + allowance() + 1e-11 * size;
+  }
+
+  double bound_of(double weighted_bound) const {
+    const double size = std::abs(weighted_bound) + std::abs(allowance());
+    return weighted_bound < infinity ? weighted_bound - allowance() - 1e-12 * size : infinity;
+  }
+
+  void add_cut(const std::vector<int>& choice) {
+    price_cut cut;
+    cut.value = for_cost_ ? parts_[0].of(small_, choice) : 0;
+    if (!(parts_[0].of(small_, choice) < infinity)) return;
+    cut.slope.push_back(for_cost_ || !(cost_room() < infinity) ? 0 : parts_[0].of(small_, choice) - cost_room());
+    for (std::size_t r = 1; r < parts_.size(); ++r)
+      cut.slope.push_back(parts_[r].of(small_, choice) - (for_cost_ ? static_cast<double>(r_.peak_limit) : 0));
+    cuts_.push_back(std::move(cut));
+  }
+
+  /// A price that is worth trying where none is known: the whole goal against the whole of the limit.
+  double typical_price(const evaluation& e) const {
+    const auto bytes = static_cast<double>(std::max<std::int64_t>(e.peak, 1));
+    const auto cost = std::max(e.cost, 1e-300);
+    return for_cost_ ? cost / bytes : bytes / cost;
+  }
+
+  /// Climbs the bound over prices and messages together, drops strategies that cannot be news, and picks up choices.
+  void bound_by_messages(int queries) {
+    diffusion messages(small_, order_);
+    auto best_prices_so_far = prices_;
+    double best_bound = -infinity, radius = 3;
+    evaluation seen;
+    bool limited = false;
+    for (int q = 0; q < queries && !out_of_time(); ++q) {
+      messages.set(weighted(parts_, prices_));
+      double last = -infinity;
+      const int sweeps = limited ? 6 : 60;
+      int worst_row = -1;
+      for (int i = 0; i < sweeps; ++i) {
+        messages.iterate(cutoff());
+        const double bound = bound_of(messages.bound());
+        raise(bound);
+        if (done()) break;
+        if (std::find(messages.choice().begin(), messages.choice().end(), -1) == messages.choice().end()) {
+          seen = offer_small(messages.choice());
+          if (seen.cost < infinity) {
+            add_cut(messages.choice());
+            if (!for_cost_ || seen.peak > r_.peak_limit) worst_row = seen.peak_step;
+            limited = limited || seen.peak > r_.peak_limit || (!for_cost_);
+          }
+        }
+        if (done()) break;
+        if (bound < last + 1e-6 * std::abs(last) && (i > 3 || bound < last)) break;
+        last = bound;
+      }
+      const double bound = bound_of(messages.bound());
+      MMR_TRACE("    %.3fs query %d rows %zu bound %.10g (best %.10g) target %.10g dropped %zu radius %g\n", watch_.seconds(), q,
+                rows_.size(), bound, best_bound, target(), messages.dropped(), radius);
+      if (done()) break;
+      if (bound > best_bound) {
+        if (q > 0 && bound - best_bound < 1e-7 * std::abs(bound) && q > 8) {
+          best_bound = bound;
+          best_prices_so_far = prices_;
+          break;
+        }
+        best_bound = bound;
+        best_prices_so_far = prices_;
+        radius = std::min(3.0, radius * 1.5);
+      } else {
+        radius *= 0.5;
+        if (radius < 0.01) break;
+      }
+      if (rows_.size() < 12) add_row(worst_row);
+      best_prices_so_far.resize(prices_.size(), 0);
+      if (parts_.size() == 1) break;  // nothing to price
+      if (cuts_.empty()) {
+        if (std::find(messages.choice().begin(), messages.choice().end(), -1) == messages.choice().end())
+          add_cut(messages.choice());
+        if (cuts_.empty()) break;
+      }
+      std::vector<double> low, high;
+      std::vector<char> on_simplex;
+      const double typical = typical_price(seen);
+      for (std::size_t r = 0; r < prices_.size(); ++r) {
+        const double now = best_prices_so_far[r];
+        const bool fixed = r == 0 && (for_cost_ || !(cost_room() < infinity));
+        const bool simplex = r > 0 && !for_cost_;
+        low.push_back(fixed ? now : simplex ? std::max(0.0, now - 0.3 * radius) : now / (1 + radius));
+        high.push_back(fixed ? now : simplex ? std::min(1.0, now + 0.3 * radius) : now * (1 + radius) + 0.03 * radius * typical);
+        if (!fixed && now < 0.01 * typical) low.back() = simplex ? low.back() : 0;
+        on_simplex.push_back(simplex);
+      }
+      auto next = best_prices(cuts_, low, high, on_simplex);
+      if (next.empty()) break;
+      prices_ = std::move(next);
+      if (!for_cost_) {  // exactly on the simplex, so that the bound holds exactly
+        double sum = 0;
+        for (std::size_t r = 1; r < prices_.size(); ++r) sum += prices_[r];
+        for (std::size_t r = 1; r < prices_.size(); ++r) prices_[r] /= sum;
+      }
+    }
+    prices_ = best_prices_so_far;
+    prices_.resize(parts_.size(), 0);
+    dead_ = messages.dead();
+    messages.set(weighted(parts_, prices_));
+    for (int i = 0; i < 30 && !done(); ++i) messages.iterate(cutoff());
+    raise(bound_of(messages.bound()));
+    dead_ = messages.dead();
+    messages_bound_ = messages.bound();
+  }
+
+  /// Rebuilds the problem without what cannot be news; false where nothing is left.
+  bool shrink() {
+    cuts_.clear();
+    take(reduce_without(small_, dead_));
+    if (infeasible_) return false;
+    MMR_TRACE("  %.3fs shrunk to nodes %d strategies %d edges %d bound %.12g target %.12g\n", watch_.seconds(), out_.after.nodes,
+              out_.after.strategies, out_.after.edges, out_.bound, target());
+    return true;
+  }
+
+  // --- search -----------------------------------------------------------------------------------------------------------
+
+  void probe(std::size_t states) {
+    if (small_.nodes.empty()) {
+      offer_small({});
+      infeasible_ = true;  // nothing else is left
+      return;
+    }
+    for (int attempt = 0; attempt < 8 && !out_of_time(); ++attempt) {
+      diffusion messages(small_, order_);
+      messages.set(weighted(parts_, prices_));
+      for (int i = 0; i < 50; ++i) messages.iterate();
+      elimination bounds(small_, order_, static_cast<double>(std::min<std::size_t>(states * 50, 2000000)));
+      const auto moved = messages.reparametrised();
+      bounds.fill(moved);
+      raise(bound_of(bounds.bound()));
+      if (done()) return;
+      search_limits limits;
+      limits.cutoff = cutoff();
+      limits.most_states = states;
+      limits.first = for_cost_ ? 0 : 1;
+      limits.last = for_cost_ ? 1 : parts_.size();
+      for (std::size_t r = 0; r < parts_.size(); ++r) {
+        double limit = r == 0 ? cost_room() : r_.peak_limit < no_peak_limit ? static_cast<double>(r_.peak_limit) : infinity;
+        if (r == 0 && for_cost_) limit = std::min(limit, target() - constant_);
+        if (r > 0 && !for_cost_) limit = std::min(limit, target());
+        const bool is_goal = (r == 0) == for_cost_;
+        limits.limit.push_back(limit);
+        limits.floor.push_back(is_goal ? (for_cost_ ? 0 : out_.bound) : limit < infinity ? limit : 0);
+        if (r == 0 && limit < infinity) limits.limit.back() += 1e-11 * std::abs(limit);
+      }
+      const auto answer = search(small_, parts_, bounds, limits, [&] { return out_of_time(); });
+      MMR_TRACE("  %.3fs probe %zu states: exact tables %d entries %.3g bound %.10g complete %d found %.10g dropped least %.10g\n",
+                watch_.seconds(), states, bounds.exact(), bounds.entries(), bound_of(bounds.bound()), answer.complete,
+                answer.value + (for_cost_ ? constant_ : 0), bound_of(answer.least_dropped));
+      if (answer.choice.empty()) {
+        if (answer.complete)
+          infeasible_ = true;  // no choice is news
+        else
+          raise(std::min(target(), bound_of(answer.least_dropped)));
+        return;
+      }
+      const auto rows_before = rows_.size();
+      const auto e = offer_small(answer.choice);
+      const bool breaks = for_cost_ ? e.peak > r_.peak_limit : static_cast<double>(e.peak) > answer.value;
+      if (breaks) add_row(e.peak_step);
+      // Whatever the search left out is worse than its answer, or was dropped for want of room.
+      const double value = for_cost_ ? answer.value + constant_ - cost_tolerance * 1e-2 * answer.value : answer.value;
+      raise(std::min({value, bound_of(answer.least_dropped)}));
+      if (done()) return;
+      if (!breaks || rows_.size() == rows_before) return;
+    }
+  }
+
+  // --- CBC --------------------------------------------------------------------------------------------------------------
+
+  void prove_by_program() {
+    request inner = r_;
+    inner.cost_limit -= constant_;
+    auto rows = rows_;
+    while (!done()) {
+      const double left = r_.seconds - watch_.seconds();
+      if (left <= 0.01) return;
+      if (target() < infinity) {
+        if (for_cost_)
+          inner.cost_limit = target() - constant_;
+        else
+          inner.peak_limit = static_cast<std::int64_t>(target());
+      }
+      const auto answer = solve_program(small_, inner, rows, static_cast<std::int64_t>(unit_), {}, left);
+      MMR_TRACE("  %.3fs cbc: infeasible %d proved %d bound %.12g\n", watch_.seconds(), answer.infeasible, answer.proved, answer.bound);
+      out_.after.variables = answer.variables;
+      out_.after.rows = answer.rows;
+      if (answer.infeasible) {
+        infeasible_ = true;
+        return;
+      }
+      const double bound = answer.bound + (for_cost_ ? constant_ : 0);
+      raise(std::min(target(), bound - 1e-7 * std::abs(bound)));
+      if (answer.choice.empty()) return;
+      const auto before = best();
+      const auto e = offer_small(answer.choice);
+      const bool known = e.peak_step < 0 || std::find(rows.begin(), rows.end(), e.peak_step) != rows.end();
+      if (!known) rows.push_back(e.peak_step);
+      if (known && !(best() < before)) return;
+    }
+  }
+
+  const problem& original_;
+  request r_;
+  bool for_cost_;
+  stopwatch watch_;
+  result out_;
+  bool infeasible_ = false;  // nothing is news any more: the best choice so far is optimal, or there is none
+  double unit_ = 1, constant_ = 0, messages_bound_ = 0;
+  problem small_;
+  std::vector<reduction> chain_;
+  std::vector<int> order_, rows_;
+  std::vector<resource> parts_;  // cost, then the bytes of rows_
+  std::vector<double> prices_;   // one a part
+  std::vector<price_cut> cuts_;
+  std::vector<std::vector<char>> dead_;
+};
+
 }  // namespace detail
 
 /// Finds the choice that is best for `r.minimise` within the limits, with proof as far as `r.seconds` allow. `start`, if it
 /// keeps the limits, is where the search begins: the result is never worse. The answer is checked by `evaluate` on `p`
 /// itself. Deterministic unless the time runs out. Throws mmr::error when the problem is not valid.
 inline result minimise(const problem& p, const request& r, const std::vector<int>& start = {}) {
-  const detail::stopwatch watch;
   validate(p);
-  result out;
-  out.before = size_of(p);
-  const auto offer = [&](const std::vector<int>& choice) {
-    const auto e = evaluate(p, choice);
-    if (!keeps(e, r)) return e;
-    if (out.choice.empty() || (r.minimise == goal::cost ? e.cost < out.cost : e.peak < out.peak)) {
-      out.choice = choice;
-      out.cost = e.cost;
-      out.peak = e.peak;
-    }
-    return e;
-  };
-  if (!start.empty()) offer(start);
-
-  const bool looks_at_cost = r.minimise == goal::cost || r.cost_limit < infinity;
-  const bool looks_at_bytes = r.minimise == goal::peak || r.peak_limit < no_peak_limit;
-  const auto reduced = reduce(p, {looks_at_cost, looks_at_bytes});
-  const auto& small = reduced.small;
-  out.after = size_of(small);
-  const auto finish = [&](status outcome) {
-    out.outcome = outcome;
-    out.seconds = watch.seconds();
-    return out;
-  };
-  if (reduced.infeasible) {
-    out.bound = infinity;
-    return finish(status::infeasible);
-  }
-  const auto floor = least_peak(small);
-  if (floor > r.peak_limit) {
-    out.bound = infinity;
-    return finish(status::infeasible);
-  }
-  if (r.minimise == goal::peak) out.bound = static_cast<double>(floor);
-  if (small.nodes.empty()) {
-    offer(reduced.expand({}));
-    out.bound = out.choice.empty() ? infinity : r.minimise == goal::cost ? out.cost : static_cast<double>(out.peak);
-    return finish(out.choice.empty() ? status::infeasible : status::optimal);
-  }
-  request inner = r;
-  inner.cost_limit -= reduced.constant;
-  const auto unit = detail::bytes_unit(small);
-
-  std::vector<int> rows;
-  for (;;) {
-    const auto left = r.seconds - watch.seconds();
-    if (left <= 0 && !out.choice.empty()) return finish(status::feasible);
-    const auto answer = solve_program(small, inner, rows, unit, {}, left);
-    out.after.variables = answer.variables;
-    out.after.rows = answer.rows;
-    if (answer.infeasible) {
-      out.bound = infinity;
-      return finish(status::infeasible);
-    }
-    const double bound = r.minimise == goal::cost
-                             ? answer.bound + reduced.constant
-                             : std::ceil(answer.bound / static_cast<double>(unit) - 1e-6) * static_cast<double>(unit);
-    out.bound = std::max(out.bound, bound);
-    if (answer.choice.empty()) return finish(out.choice.empty() ? status::nothing_found : status::feasible);
-    offer(reduced.expand(answer.choice));
-    if (!out.choice.empty()) {
-      if (r.minimise == goal::cost ? out.cost <= out.bound + cost_tolerance * out.cost
-                                   : static_cast<double>(out.peak) <= out.bound) {
-        out.bound = std::min(out.bound, r.minimise == goal::cost ? out.cost : static_cast<double>(out.peak));
-        return finish(status::optimal);
-      }
-    }
-    if (!answer.proved) return finish(out.choice.empty() ? status::nothing_found : status::feasible);
-    const auto e = evaluate(small, answer.choice);
-    if (e.peak_step < 0 || std::find(rows.begin(), rows.end(), e.peak_step) != rows.end())
-      return finish(out.choice.empty() ? status::nothing_found : status::feasible);
-    rows.push_back(e.peak_step);
-  }
+  return detail::minimiser(p, r).run(start);
 }
 
 }  // namespace mmr::solve

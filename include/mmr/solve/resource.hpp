@@ -1,0 +1,72 @@
+// Cost and the bytes of single steps seen alike: each is a sum over nodes and edges, to be minimised or kept below a limit.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include "mmr/solve/evaluate.hpp"
+#include "mmr/solve/problem.hpp"
+
+namespace mmr::solve {
+
+/// node[v][s] and edge[e][class pair] add up, on top of `base`, to what a choice takes. Infinity marks what is forbidden,
+/// in every resource. Byte counts stay exact as doubles up to 2^53.
+struct resource {
+  std::vector<std::vector<double>> node, edge;
+  double base = 0;
+
+  double of(const problem& p, const std::vector<int>& choice) const {
+    double sum = base;
+    for (std::size_t v = 0; v < node.size(); ++v) sum += node[v][static_cast<std::size_t>(choice[v])];
+    for (std::size_t e = 0; e < edge.size(); ++e) sum += edge[e][chosen_pair(p.edges[e], choice)];
+    return sum;
+  }
+};
+
+inline resource cost_resource(const problem& p) {
+  resource r;
+  for (const auto& n : p.nodes) r.node.push_back(n.cost);
+  for (const auto& e : p.edges) r.edge.push_back(e.cost);
+  return r;
+}
+
+/// Bytes held in step t.
+inline resource step_resource(const problem& p, int t) {
+  const auto live_bytes = [t](const auto& cost, const auto& uses) {
+    std::vector<double> bytes(cost.size(), 0);
+    for (const auto& use : uses)
+      if (use.begin <= t && t < use.end)
+        for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] += static_cast<double>(use.bytes[i]);
+    for (std::size_t i = 0; i < bytes.size(); ++i)
+      if (!(cost[i] < infinity)) bytes[i] = infinity;
+    return bytes;
+  };
+  resource r;
+  r.base = p.base.empty() ? 0 : static_cast<double>(p.base[static_cast<std::size_t>(t)]);
+  for (const auto& n : p.nodes) r.node.push_back(live_bytes(n.cost, n.uses));
+  for (const auto& e : p.edges) r.edge.push_back(live_bytes(e.cost, e.uses));
+  return r;
+}
+
+/// The weighted sum of resources, each with a weight of at least 0.
+inline resource weighted(const std::vector<resource>& parts, const std::vector<double>& weights) {
+  resource out = parts.front();
+  const auto mix = [&](auto member) {
+    auto& tables = out.*member;
+    for (std::size_t i = 0; i < tables.size(); ++i)
+      for (std::size_t k = 0; k < tables[i].size(); ++k) {
+        if (!(tables[i][k] < infinity)) continue;
+        double sum = 0;
+        for (std::size_t r = 0; r < parts.size(); ++r) sum += weights[r] * (parts[r].*member)[i][k];
+        tables[i][k] = sum;
+      }
+  };
+  mix(&resource::node);
+  mix(&resource::edge);
+  out.base = 0;
+  for (std::size_t r = 0; r < parts.size(); ++r) out.base += weights[r] * parts[r].base;
+  return out;
+}
+
+}  // namespace mmr::solve

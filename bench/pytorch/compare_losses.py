@@ -101,6 +101,8 @@ def main():
     parser.add_argument("--data", help="a text file; without it train_gpt's own default")
     parser.add_argument("--verbose", action="store_true", help="print the losses of every step")
     arguments = parser.parse_args()
+    if not os.access(arguments.train_gpt, os.X_OK):
+        sys.exit(f"{arguments.train_gpt} is no executable: build the example train_gpt and give its path")
 
     failed = 0
     print(f"{'case':58} {'first loss':>10} {'last loss':>10} {'greatest difference':>20}  step  tolerance")

@@ -4,7 +4,7 @@
 GPT-2 of 12 layers, 8 heads, hidden 256, 4096 words, batch 4 x 64 tokens, AdamW, no dropout, float. Both sides run in
 turn for some rounds; medians and their ratio are printed, and the exit status is 1 where no train_gpt reaches the best
 PyTorch. With --tune PyTorch's settings are first tried on this machine one by one, and each that helps is kept; without
-it those are taken that won before. Without a train_gpt, PyTorch alone is measured.
+it a fixed choice is taken. Without a train_gpt, PyTorch alone is measured.
 
     apt-get install python3-torch libopenblas0-openmp
     /usr/bin/python3 throughput.py [path/to/train_gpt] [--tune] [--ours="--ranks 2 --plan time"]...
@@ -31,7 +31,8 @@ PLAIN = {"steps": "usual", "attend": "fused", "foreach": False, "keep_gradients"
 
 KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(1 << 32), "MALLOC_TRIM_THRESHOLD_": str(1 << 33)}
 
-# What won on an EPYC of two cores: the detected OpenBLAS kernel (a set OPENBLAS_CORETYPE is dropped), and these two.
+# Kept in the one tuning on two cores of an EPYC, 3% each, which is near the noise of that machine: use --tune where it
+# matters. OpenBLAS takes the kernel that it detects (a set OPENBLAS_CORETYPE is dropped): the others were no faster.
 WON = {"ATEN_CPU_CAPABILITY": "avx512", **KEEP_MEMORY}
 
 # Tried in this order on top of what was kept before.

@@ -56,8 +56,8 @@ struct tensor_info {
   int result = 0;            ///< which result (or state) of the producer
   bool forward = false;      ///< made before the loss
   bool persistent = false;   ///< lives from step to step
-  initial start;             ///< parameters only
-  stored_as stored;          ///< parameters only
+  initial start{};           ///< parameters only
+  stored_as stored{};        ///< parameters only
   bool decays = false;       ///< whether weight decay applies
 };
 

@@ -1,0 +1,52 @@
+// Binds causal attention to its CPU kernels.
+#pragma once
+
+#include <mmr/backend/cpu/attention.hpp>
+#include <mmr/op/attention.hpp>
+
+#include <cmath>
+
+namespace mmr {
+
+namespace cpu {
+/// Loops: batch, query position, head, key position, head feature. A rank may hold some of the query positions.
+inline attention_shape shape_of_attention(std::span<const loop_range> loops) {
+  return {loops[0].size,
+          loops[1].size,
+          loops[3].size,
+          loops[2].size,
+          loops[4].size,
+          loops[1].begin,
+          true,
+          1 / std::sqrt(static_cast<double>(loops[4].extent))};
+}
+}  // namespace cpu
+
+template <>
+struct kernel<cpu_device, op::attention> {
+  template <class T>
+  static void run(const op::attention&, const kernel_args& args) {
+    cpu::attention_forward(args.input<T>(0), args.input<T>(1), args.input<T>(2), args.output<T>(0), args.output<T>(1),
+                           cpu::shape_of_attention(args.loops), args.workspace);
+  }
+  template <class T>
+  static std::int64_t workspace(const op::attention&, const signature&, std::span<const loop_range> loops) {
+    return cpu::attention_forward_workspace<T>(cpu::shape_of_attention(loops));
+  }
+};
+
+template <>
+struct kernel<cpu_device, op::attention_grad> {
+  template <class T>
+  static void run(const op::attention_grad&, const kernel_args& args) {
+    cpu::attention_backward(args.input<T>(0), args.input<T>(1), args.input<T>(2), args.input<T>(3), args.input<T>(4),
+                            args.input<T>(5), args.output<T>(0), args.output<T>(1), args.output<T>(2),
+                            cpu::shape_of_attention(args.loops), args.workspace);
+  }
+  template <class T>
+  static std::int64_t workspace(const op::attention_grad&, const signature&, std::span<const loop_range> loops) {
+    return cpu::attention_backward_workspace<T>(cpu::shape_of_attention(loops));
+  }
+};
+
+}  // namespace mmr

@@ -1,11 +1,19 @@
-// Catch2 under one name: version 2 is one header, version 3 is many.
+// Catch2 under one name: version 2 is one header, version 3 is many, and a few names differ.
 #pragma once
+
+#include <string>
 
 #if __has_include(<catch2/catch_test_macros.hpp>)
 #include <catch2/catch_all.hpp>
+/// Matches a text that contains `part`.
+inline auto contains(const std::string& part) {
+  return Catch::Matchers::ContainsSubstring(part);
+}
 #else
 #include <catch2/catch.hpp>
+inline auto contains(const std::string& part) {
+  return Catch::Matchers::Contains(part);
+}
 #endif
 
-// Version 2 has Approx and the matchers in Catch as well, so both versions are written the same way.
 using Catch::Approx;

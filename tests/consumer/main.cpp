@@ -3,4 +3,6 @@
 
 int other();
 
-int main() { return other(); }
+int main() {
+  return other();
+}

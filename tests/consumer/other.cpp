@@ -1,3 +1,5 @@
 #include <mmr/auto_parallel.hpp>
 
-int other() { return 0; }
+int other() {
+  return 0;
+}

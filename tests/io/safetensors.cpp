@@ -5,7 +5,6 @@
 #include "catch.hpp"
 #include "scratch.hpp"
 
-using Catch::Matchers::Contains;
 using Catch::Matchers::StartsWith;
 
 namespace {
@@ -25,7 +24,7 @@ std::vector<T> counting(std::size_t n) {
 void write_raw(const std::filesystem::path& path, const std::string& header, const std::string& data) {
   const std::uint64_t length = header.size();
   std::string text(reinterpret_cast<const char*>(&length), sizeof length);
-  mmr::write_text_file(path, text + header + data);
+  put(path, text + header + data);
 }
 
 template <class T>
@@ -150,7 +149,7 @@ TEST_CASE("half precision and bfloat16 are read exactly") {
   CHECK(std::signbit(read<float>(file, "h")[6]));
   CHECK(read<float>(file, "b") == brain_values);
   CHECK(std::isnan(mmr::detail::float_of_f16(0x7E00)));
-  CHECK_THAT(error_of([&] { read<std::int32_t>(file, "h"); }), Contains("'h' holds F16") && Contains("int32"));
+  CHECK_THAT(error_of([&] { read<std::int32_t>(file, "h"); }), contains("'h' holds F16") && contains("int32"));
 }
 
 TEST_CASE("other types are accepted in a file, and refused when read") {
@@ -158,7 +157,7 @@ TEST_CASE("other types are accepted in a file, and refused when read") {
   write_raw(dir / "a", R"({"mask":{"dtype":"BOOL","shape":[3],"data_offsets":[0,3]}}   )", "abc");
   const mmr::safetensors_file file(dir / "a");
   CHECK(file.info("mask").type == "BOOL");
-  CHECK_THAT(error_of([&] { read<float>(file, "mask"); }), Contains("'mask' holds BOOL"));
+  CHECK_THAT(error_of([&] { read<float>(file, "mask"); }), contains("'mask' holds BOOL"));
 }
 
 TEST_CASE("a file that is damaged anywhere is refused, and the sentence says where") {
@@ -168,7 +167,7 @@ TEST_CASE("a file that is damaged anywhere is refused, and the sentence says whe
     write_raw(path, header, data);
     INFO(header);
     const std::string message = error_of([&] { mmr::safetensors_file file(path); });
-    CHECK_THAT(message, Contains("bad.safetensors") && Contains(reason) && Contains("fetch it again"));
+    CHECK_THAT(message, contains("bad.safetensors") && contains(reason) && contains("fetch it again"));
   };
   const std::string eight(8, 'x');
 
@@ -203,10 +202,10 @@ TEST_CASE("a file that is damaged anywhere is refused, and the sentence says whe
   refused(R"({"__metadata__":7})", "", "__metadata__ is no JSON object");
   refused(R"({"__metadata__":{"a":7}})", "", "__metadata__ entry 'a' is no string");
 
-  mmr::write_text_file(path, "1234567");
-  CHECK_THAT(error_of([&] { mmr::safetensors_file file(path); }), Contains("it has 7 bytes"));
-  mmr::write_text_file(path, std::string("\xff\xff\xff\xff\xff\xff\xff\xff{}", 10));
-  CHECK_THAT(error_of([&] { mmr::safetensors_file file(path); }), Contains("of 10 bytes"));
+  put(path, "1234567");
+  CHECK_THAT(error_of([&] { mmr::safetensors_file file(path); }), contains("it has 7 bytes"));
+  put(path, std::string("\xff\xff\xff\xff\xff\xff\xff\xff{}", 10));
+  CHECK_THAT(error_of([&] { mmr::safetensors_file file(path); }), contains("of 10 bytes"));
 }
 
 TEST_CASE("a file cut at any byte is refused") {
@@ -221,7 +220,7 @@ TEST_CASE("a file cut at any byte is refused") {
   }
   const std::string whole = mmr::read_text_file(dir / "a");
   for (std::size_t length = 0; length < whole.size(); ++length) {
-    mmr::write_text_file(dir / "cut", whole.substr(0, length));
+    put(dir / "cut", whole.substr(0, length));
     INFO(length << " of " << whole.size() << " bytes");
     REQUIRE_THROWS_AS(mmr::safetensors_file(dir / "cut"), mmr::error);
   }
@@ -235,12 +234,12 @@ TEST_CASE("a header with any byte changed is read or refused with mmr::error, ne
     for (const char c : {'\0', '9', '"', '}', '[', '\xff'}) {
       std::string changed = whole;
       changed[i] = c;
-      mmr::write_text_file(dir / "changed", changed);
+      put(dir / "changed", changed);
       try {
         const mmr::safetensors_file file(dir / "changed");
         for (const auto& [name, info] : file.tensors()) REQUIRE(info.end - info.begin == 8);
       } catch (const mmr::error& e) {
-        REQUIRE_THAT(e.what(), Contains("changed"));
+        REQUIRE_THAT(e.what(), contains("changed"));
       }
     }
 }
@@ -253,13 +252,13 @@ TEST_CASE("asking for what a file does not hold is refused") {
   writer.commit();
   const mmr::safetensors_file file(dir / "a");
   std::vector<float> six(6), two(2);
-  CHECK_THAT(error_of([&] { file.info("b"); }), Contains("no tensor 'b'"));
-  CHECK_THAT(error_of([&] { file.read<float>("a", two); }), Contains("buffer of 2") && Contains("6 elements"));
-  CHECK_THAT(error_of([&] { file.expect_shape("a", {3, 2}); }), Contains("[2, 3]") && Contains("[3, 2]"));
+  CHECK_THAT(error_of([&] { file.info("b"); }), contains("no tensor 'b'"));
+  CHECK_THAT(error_of([&] { file.read<float>("a", two); }), contains("buffer of 2") && contains("6 elements"));
+  CHECK_THAT(error_of([&] { file.expect_shape("a", {3, 2}); }), contains("[2, 3]") && contains("[3, 2]"));
   CHECK_NOTHROW(file.expect_shape("a", {2, 3}));
-  CHECK_THAT(error_of([&] { file.read_box<float>("a", {0, 2}, {1, 2}, two); }), Contains("does not lie in"));
-  CHECK_THAT(error_of([&] { file.read_box<float>("a", {-1, 0}, {1, 2}, two); }), Contains("does not lie in"));
-  CHECK_THAT(error_of([&] { file.read_box<float>("a", {0}, {2}, two); }), Contains("does not lie in"));
+  CHECK_THAT(error_of([&] { file.read_box<float>("a", {0, 2}, {1, 2}, two); }), contains("does not lie in"));
+  CHECK_THAT(error_of([&] { file.read_box<float>("a", {-1, 0}, {1, 2}, two); }), contains("does not lie in"));
+  CHECK_THAT(error_of([&] { file.read_box<float>("a", {0}, {2}, two); }), contains("does not lie in"));
 }
 
 TEST_CASE("a writer refuses what would make a wrong file, and leaves none") {
@@ -269,21 +268,21 @@ TEST_CASE("a writer refuses what would make a wrong file, and leaves none") {
     mmr::safetensors_writer writer(dir / "a");
     writer.add("a", mmr::dtype::f32, {1});
     writer.add("b", mmr::dtype::i32, {1});
-    CHECK_THAT(error_of([&] { writer.add("a", mmr::dtype::f32, {1}); }), Contains("'a' was already added"));
-    CHECK_THAT(error_of([&] { writer.add("c", mmr::dtype::f32, {-1}); }), Contains("[-1]"));
-    CHECK_THAT(error_of([&] { writer.add("__metadata__", mmr::dtype::f32, {1}); }), Contains("rename it"));
-    CHECK_THAT(error_of([&] { writer.write<float>("z", one); }), Contains("'z' is written, but was never added"));
-    CHECK_THAT(error_of([&] { writer.write<float>("b", one); }), Contains("announced as I32"));
+    CHECK_THAT(error_of([&] { writer.add("a", mmr::dtype::f32, {1}); }), contains("'a' was already added"));
+    CHECK_THAT(error_of([&] { writer.add("c", mmr::dtype::f32, {-1}); }), contains("[-1]"));
+    CHECK_THAT(error_of([&] { writer.add("__metadata__", mmr::dtype::f32, {1}); }), contains("rename it"));
+    CHECK_THAT(error_of([&] { writer.write<float>("z", one); }), contains("'z' is written, but was never added"));
+    CHECK_THAT(error_of([&] { writer.write<float>("b", one); }), contains("announced as I32"));
     writer.write<float>("a", one);
-    CHECK_THAT(error_of([&] { writer.add("c", mmr::dtype::f32, {1}); }), Contains("add everything first"));
-    CHECK_THAT(error_of([&] { writer.commit(); }), Contains("'b' has 1 elements and 0 were written"));
+    CHECK_THAT(error_of([&] { writer.add("c", mmr::dtype::f32, {1}); }), contains("add everything first"));
+    CHECK_THAT(error_of([&] { writer.commit(); }), contains("'b' has 1 elements and 0 were written"));
   }
   CHECK(dir.files() == 0);
 }
 
 TEST_CASE("a full disk during saving leaves the older file and nothing else") {
   const scratch dir;
-  mmr::write_text_file(dir / "a", "older");
+  put(dir / "a", "older");
   {
     const full_disk limit(20000);
     const std::string message = error_of([&] {
@@ -292,7 +291,7 @@ TEST_CASE("a full disk during saving leaves the older file and nothing else") {
       writer.write<float>("a", counting<float>(10000));
       writer.commit();
     });
-    CHECK_THAT(message, StartsWith("cannot write") && Contains("free some space"));
+    CHECK_THAT(message, StartsWith("cannot write") && contains("free some space"));
   }
   CHECK(mmr::read_text_file(dir / "a") == "older");
   CHECK(dir.files() == 1);

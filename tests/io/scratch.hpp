@@ -6,6 +6,8 @@
 #include <sys/resource.h>
 
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <string>
 
 struct scratch {
@@ -24,6 +26,11 @@ struct scratch {
     return std::distance(std::filesystem::directory_iterator(folder), std::filesystem::directory_iterator());
   }
 };
+
+/// Writes a file without the library, and without waiting for the disk.
+inline void put(const std::filesystem::path& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary) << text;
+}
 
 /// While it lives, no file may grow beyond `bytes`: writes fail as on a full disk, for root as well.
 class full_disk {

@@ -7,8 +7,6 @@
 #include "catch.hpp"
 #include "scratch.hpp"
 
-using Catch::Matchers::Contains;
-
 namespace {
 
 std::string error_of(auto action) {
@@ -65,7 +63,7 @@ TEST_CASE("bytes are parsed in decimal and binary units, and anything else is re
   CHECK(mmr::parse_bytes("7b") == 7);
   for (const char* bad : {"", "MB", "-5", "0", "0.5", "12 apples", "1.5.5MB", "1e30", "nan", "inf", "3Mx"}) {
     INFO(bad);
-    CHECK_THAT(error_of([&] { mmr::parse_bytes(bad); }), Contains("is no number of bytes"));
+    CHECK_THAT(error_of([&] { mmr::parse_bytes(bad); }), contains("is no number of bytes"));
   }
 }
 
@@ -84,7 +82,7 @@ TEST_CASE("table columns line up, with units and rules, and letters beyond ASCII
         "ddp    120.5  33.1\n"
         "-----  -----  ----\n"
         "größe      9\n");
-  CHECK_THAT(error_of([&] { table.add_row({"one"}); }), Contains("1 cells") && Contains("3 columns"));
+  CHECK_THAT(error_of([&] { table.add_row({"one"}); }), contains("1 cells") && contains("3 columns"));
 }
 
 TEST_CASE("in a log, progress is about ten lines and says when it is done") {
@@ -95,10 +93,10 @@ TEST_CASE("in a log, progress is about ten lines and says when it is done") {
     progress.update(1000);
   }
   CHECK(lines_of(out.str()) == 10);
-  CHECK_THAT(out.str(), Contains("train 100/1000 steps") && Contains("train 1000/1000 steps") && Contains("loss 2.5"));
-  CHECK_THAT(out.str(), !Contains("\r"));
+  CHECK_THAT(out.str(), contains("train 100/1000 steps") && contains("train 1000/1000 steps") && contains("loss 2.5"));
+  CHECK_THAT(out.str(), !contains("\r"));
   // one step a millisecond
-  CHECK_THAT(out.str(), Contains("1000 steps/s, 900 ms left"));
+  CHECK_THAT(out.str(), contains("1000 steps/s, 900 ms left"));
 }
 
 TEST_CASE("short work prints one line a step at most, and none is no trouble") {
@@ -108,7 +106,7 @@ TEST_CASE("short work prints one line a step at most, and none is no trouble") {
   CHECK(lines_of(out.str()) == 3);
   mmr::basic_progress<ticking_clock> none("b", 0, "steps", out, false);
   none.update(0);
-  CHECK_THAT(out.str(), Contains("b 0/0 steps"));
+  CHECK_THAT(out.str(), contains("b 0/0 steps"));
 }
 
 TEST_CASE("on a terminal, one line redraws itself, not too often, and covers what a longer one left") {
@@ -122,7 +120,7 @@ TEST_CASE("on a terminal, one line redraws itself, not too often, and covers wha
   CHECK(lines_of(text) == 1);
   CHECK(text.back() == '\n');
   CHECK(std::count(text.begin(), text.end(), '\r') == 11);
-  CHECK_THAT(text, Contains("[========================] 1000/1000 steps"));
+  CHECK_THAT(text, contains("[========================] 1000/1000 steps"));
   const auto last = text.substr(text.rfind('\r') + 1);
   const auto before = text.substr(0, text.rfind('\r'));
   const auto shown = before.substr(before.rfind('\r') + 1);
@@ -136,5 +134,5 @@ TEST_CASE("work that stops early leaves the cursor on a new line") {
     progress.update(3);
   }
   CHECK(out.str().back() == '\n');
-  CHECK_THAT(out.str(), Contains("3/10"));
+  CHECK_THAT(out.str(), contains("3/10"));
 }

@@ -42,6 +42,7 @@ class descriptor {
   ~descriptor() { reset(); }
 
   int get() const { return fd_; }
+  bool is_open() const { return fd_ >= 0; }
   /// Closes the file. Returns 0, or the error code: some file systems report a full disk only here.
   int reset() {
     const int fd = std::exchange(fd_, -1);

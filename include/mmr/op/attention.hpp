@@ -18,9 +18,7 @@ inline signature attention_loops(const tensor_type& q, const tensor_type& k, con
   s.add_loop(q.dims[0]);
   s.add_loop(q.dims[1]);
   s.add_loop(q.dims[2]);
-  auto key = k.dims[1];
-  key.axis += ".key";
-  s.add_loop(key, false);
+  s.add_loop(k.dims[1], false);  // the same axis as the queries' positions, walked by a loop of its own
   s.add_loop(q.dims[3], false);
   return s;
 }

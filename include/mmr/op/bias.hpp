@@ -41,9 +41,8 @@ struct bias {
 
 namespace detail {
 template <class Op, class X, class... B>
-consteval void require_trailing(const tensor<typename X::element, B...>*) {
-  require_one_dtype<Op, X, tensor<typename X::element, B...>>();
-  (require_axis<Op, B>(static_cast<const X*>(nullptr)), ...);
+consteval void require_trailing(axes<B...>) {
+  (require_axis<Op, B, X>(), ...);
   using lead = axes_without<typename X::axis_list, axes<B...>>;
   if constexpr (!std::same_as<typename concat_axes<lead, axes<B...>>::type, typename X::axis_list>)
     static_assert(mistake::operands_have_different_axes<Op, X, tensor<typename X::element, B...>>,
@@ -55,7 +54,7 @@ consteval void require_trailing(const tensor<typename X::element, B...>*) {
 template <class T, class... A, class U, class... B>
 tensor<T, A...> bias(tensor<T, A...> x, tensor<U, B...> b) {
   require_one_dtype<op::bias, tensor<T, A...>, tensor<U, B...>>();
-  if constexpr (std::same_as<T, U>) detail::require_trailing<op::bias, tensor<T, A...>>(&b);
+  detail::require_trailing<op::bias, tensor<T, A...>>(axes<B...>{});
   return apply<tensor<T, A...>>(op::bias{}, x, b);
 }
 

@@ -86,7 +86,7 @@ struct cross_entropy {
 /// targets[A...] in 0..Vocab-1.
 template <class T, class... L, class... A>
 scalar<T> cross_entropy(tensor<T, L...> logits, tensor<std::int32_t, A...> targets) {
-  (require_axis<op::cross_entropy, A>(&logits), ...);
+  (require_axis<op::cross_entropy, A, tensor<T, L...>>(), ...);
   static_assert(sizeof...(L) == sizeof...(A) + 1,
                 "mmr: cross_entropy takes logits over the axes of the targets and then the vocabulary");
   using rows = tensor<T, A...>;

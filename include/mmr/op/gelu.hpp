@@ -61,7 +61,7 @@ tensor<T, A...> gelu(tensor<T, A...> x) {
 template <class T, class... A, class U, class... B>
 tensor<T, A...> bias_gelu(tensor<T, A...> x, tensor<U, B...> b) {
   require_one_dtype<op::bias_gelu, tensor<T, A...>, tensor<U, B...>>();
-  if constexpr (std::same_as<T, U>) detail::require_trailing<op::bias_gelu, tensor<T, A...>>(&b);
+  detail::require_trailing<op::bias_gelu, tensor<T, A...>>(axes<B...>{});
   return apply<tensor<T, A...>>(op::bias_gelu{}, x, b);
 }
 

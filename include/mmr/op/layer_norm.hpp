@@ -39,8 +39,8 @@ struct layer_norm {
 /// Normalises x over `Over`, its last axis, then scales by gamma[Over] and shifts by beta[Over].
 template <axis_type Over, class T, class... A, class U, class... G>
 tensor<T, A...> layer_norm(tensor<T, A...> x, tensor<U, G...> gamma, tensor<U, G...> beta, double epsilon = 1e-5) {
-  require_axis<op::layer_norm, Over>(&x);
-  require_axis<op::layer_norm, Over>(&gamma);
+  require_axis<op::layer_norm, Over, tensor<T, A...>>();
+  require_axis<op::layer_norm, Over, tensor<U, G...>>();
   require_one_dtype<op::layer_norm, tensor<T, A...>, tensor<U, G...>>();
   static_assert(sizeof...(G) == 1, "mmr: layer_norm takes gamma and beta over the normalised axis alone");
   using list = typename tensor<T, A...>::axis_list;

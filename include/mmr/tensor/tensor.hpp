@@ -49,10 +49,10 @@ inline constexpr bool operator_has_no_kernel_for_device = false;
 }  // namespace mistake
 
 /// Stops compilation unless the operand has the axis, naming operator and axis.
-template <class Operator, class Axis, class T, class... Axes>
-consteval void require_axis(const tensor<T, Axes...>*) {
-  if constexpr (!is_one_of<Axis, Axes...>)
-    static_assert(mistake::operand_lacks_axis<Operator, Axis, tensor<T, Axes...>>,
+template <class Operator, class Axis, class Tensor>
+consteval void require_axis() {
+  if constexpr (!contains<typename Tensor::axis_list, Axis>)
+    static_assert(mistake::operand_lacks_axis<Operator, Axis, Tensor>,
                   "mmr: operand_lacks_axis<operator, axis, operand>: this operator needs an axis that its operand lacks");
 }
 

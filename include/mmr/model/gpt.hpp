@@ -1,0 +1,123 @@
+// GPT-2 (Radford et al., 2019), from the public API alone: pre-norm blocks, tanh GeLU, tied embedding. Parameter names
+// and layouts are those of Hugging Face's GPT2LMHeadModel.
+#pragma once
+
+#include <mmr/auto_parallel.hpp>
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+
+namespace mmr::gpt {
+
+struct Batch : axis<"batch"> {};
+struct Seq : axis<"seq"> {};
+struct Vocab : axis<"vocab"> {};
+struct Embed : axis<"embed"> {};
+struct Heads : axis<"heads"> {};
+struct Features : axis<"features", dynamic, splitting::whole> {};  // of one head
+struct Hidden : axis<"hidden"> {};                                 // of the MLP
+
+struct config {
+  std::int64_t layers = 4, heads = 4, embed = 128, seq = 64, batch = 8, vocab = 256;
+  double dropout = 0.1;
+  int microbatches = 1;
+
+  void check() const {
+    const auto at_least_one = [](const char* what, std::int64_t n) {
+      if (n < 1) fail("gpt: ", what, " is ", n, "; give at least 1");
+      if (n > 1'000'000'000) fail("gpt: ", what, " is ", n, "; give at most 1000000000");
+    };
+    at_least_one("the number of layers", layers);
+    at_least_one("the number of heads", heads);
+    at_least_one("the hidden size", embed);
+    at_least_one("the sequence length", seq);
+    at_least_one("the batch", batch);
+    at_least_one("the vocabulary", vocab);
+    at_least_one("the number of microbatches", microbatches);
+    if (embed % heads != 0) fail("gpt: the hidden size ", embed, " is not a multiple of the ", heads, " heads; change one of them");
+    if (!(dropout >= 0 && dropout < 1)) fail("gpt: the dropout is ", dropout, "; it must be in [0, 1)");
+  }
+};
+
+/// How the fixed schemes see the axes of this model.
+inline scheme_axes scheme() { return {.batch = "batch", .sequence = "seq", .tensor = {"heads", "hidden", "vocab"}}; }
+
+template <class T>
+using residual = tensor<T, Batch, Seq, Embed>;
+
+/// Linear layer whose output is split into heads: one third of the fused c_attn of the checkpoint.
+template <class T>
+struct projection {
+  tensor<T, Embed, Heads, Features> weight;
+  tensor<T, Heads, Features> bias;
+  projection(declaration& m, const std::string& name, int third)
+      : weight(m.parameter<T, Embed, Heads, Features>("attn." + name + ".weight", init::normal(0.02),
+                                                      {.name = "attn.c_attn.weight", .along = 1, .part = third, .parts = 3})),
+        bias(m.parameter<T, Heads, Features>("attn." + name + ".bias", init::zeros(),
+                                             {.name = "attn.c_attn.bias", .along = 0, .part = third, .parts = 3})) {}
+};
+
+/// One transformer block: x + attention(ln(x)), then x + mlp(ln(x)).
+template <class T>
+residual<T> transformer(declaration& m, residual<T> x, const config& c) {
+  // Residual branches start smaller with depth, as in GPT-2.
+  const auto branch = init::normal(0.02 / std::sqrt(2.0 * static_cast<double>(c.layers)));
+
+  auto g1 = m.parameter<T, Embed>("ln_1.weight", init::ones());
+  auto b1 = m.parameter<T, Embed>("ln_1.bias", init::zeros());
+  const projection<T> pq(m, "q", 0), pk(m, "k", 1), pv(m, "v", 2);
+  auto wo = m.parameter<T, Heads, Features, Embed>("attn.c_proj.weight", branch);
+  auto bo = m.parameter<T, Embed>("attn.c_proj.bias", init::zeros());
+
+  auto [q, k, v] = contract<Embed>(layer_norm<Embed>(x, g1, b1), pq.weight, pk.weight, pv.weight);
+  auto o = causal_attention<Seq>(bias(q, pq.bias), bias(k, pk.bias), bias(v, pv.bias));
+  x = bias_dropout_add(linear(o, wo), bo, x, c.dropout);
+
+  auto g2 = m.parameter<T, Embed>("ln_2.weight", init::ones());
+  auto b2 = m.parameter<T, Embed>("ln_2.bias", init::zeros());
+  auto w1 = m.parameter<T, Embed, Hidden>("mlp.c_fc.weight", init::normal(0.02));
+  auto a1 = m.parameter<T, Hidden>("mlp.c_fc.bias", init::zeros());
+  auto w2 = m.parameter<T, Hidden, Embed>("mlp.c_proj.weight", branch);
+  auto a2 = m.parameter<T, Embed>("mlp.c_proj.bias", init::zeros());
+
+  auto h = bias_gelu(linear(layer_norm<Embed>(x, g2, b2), w1), a1);
+  return bias_dropout_add(linear(h, w2), a2, x, c.dropout);
+}
+
+/// Declares the model on inputs "tokens" and "targets" (int32, Batch x Seq) and returns its mean loss.
+template <class T>
+scalar<T> declare(declaration& m, const config& c) {
+  c.check();
+  m.set(size<Batch>(c.batch));
+  m.set(size<Seq>(c.seq));
+  m.set(size<Vocab>(c.vocab));
+  m.set(size<Embed>(c.embed));
+  m.set(size<Heads>(c.heads));
+  m.set(size<Features>(c.embed / c.heads));
+  m.set(size<Hidden>(4 * c.embed));
+  m.set_microbatches(c.microbatches);
+
+  auto tokens = m.input<std::int32_t, Batch, Seq>("tokens");
+  auto targets = m.input<std::int32_t, Batch, Seq>("targets");
+  auto wte = m.parameter<T, Vocab, Embed>("wte.weight", init::normal(0.02));
+  auto wpe = m.parameter<T, Seq, Embed>("wpe.weight", init::normal(0.02));
+
+  auto x = dropout(bias(embedding(tokens, wte), wpe), c.dropout);
+  for (int l = 0; l < c.layers; ++l) {
+    const declaration::block in_layer(m, "h", l);
+    x = transformer<T>(m, x, c);
+  }
+  auto g = m.parameter<T, Embed>("ln_f.weight", init::ones());
+  auto b = m.parameter<T, Embed>("ln_f.bias", init::zeros());
+  return cross_entropy(linear(layer_norm<Embed>(x, g, b), wte), targets);
+}
+
+/// The graph of a training step.
+template <class T, class Optimizer>
+graph training_graph(const config& c, const Optimizer& optimizer) {
+  declaration m;
+  return m.training_step(declare<T>(m, c), optimizer);
+}
+
+}  // namespace mmr::gpt

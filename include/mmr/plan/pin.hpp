@@ -1,0 +1,90 @@
+// Pins: what a user fixes of a plan, by type. A pin restricts one mesh axis of an operator or of a tensor.
+#pragma once
+
+#include <mmr/plan/formulate.hpp>
+#include <mmr/tensor/tensor.hpp>
+
+#include <string>
+#include <vector>
+
+namespace mmr {
+
+/// A set of pins, applied together; the order in which they were added does not matter.
+///
+///   mmr::pins p;
+///   p.shard<Vocab>(wte, "model");            // a tensor's placement: wte must have the axis Vocab, or it does not compile
+///   p.replicate(x, "data");
+///   p.split<op::attention, Heads>("model");  // every operator of a type
+class pins {
+ public:
+  template <axis_type Axis, class T, class... A>
+  pins& shard(tensor<T, A...> t, const std::string& mesh_axis) {
+    if constexpr (!is_one_of<Axis, A...>)
+      static_assert(mistake::operand_lacks_axis<pins, Axis, tensor<T, A...>>,
+                    "mmr: operand_lacks_axis<pins, axis, tensor>: a pin names an axis that the tensor does not have");
+    return shard(t.id, std::string(Axis::name), mesh_axis);
+  }
+  template <class T, class... A>
+  pins& replicate(tensor<T, A...> t, const std::string& mesh_axis) {
+    return shard(t.id, "", mesh_axis);
+  }
+  /// Every operator of type Op that has a loop over Axis splits it along the mesh axis.
+  template <class Op, axis_type Axis>
+  pins& split(const std::string& mesh_axis) {
+    return split(std::string(Op::name), std::string(Axis::name), mesh_axis);
+  }
+  /// The same by name; an empty axis means not split at all.
+  pins& split(const std::string& op, const std::string& axis, const std::string& mesh_axis) {
+    list_.push_back({-1, op, axis, mesh_axis});
+    return *this;
+  }
+  pins& shard(tensor_id t, const std::string& axis, const std::string& mesh_axis) {
+    list_.push_back({t, "", axis, mesh_axis});
+    return *this;
+  }
+  bool empty() const { return list_.empty(); }
+
+  /// Fails where a pin names a mesh axis, tensor or operator that is not there, or one that its axis does not fit.
+  void check(const graph& g, const mesh& m) const {
+    for (const auto& p : list_) {
+      if (m.find(p.mesh_axis) < 0) fail("a pin names the mesh axis '", p.mesh_axis, "'; the mesh is ", m.text());
+      if (p.tensor >= g.tensors()) fail("a pin names a tensor that the graph does not have");
+      if (p.tensor >= 0) continue;
+      bool found = false;
+      for (op_id o = 0; o < g.ops(); ++o) found = found || matches(p, g.op(o));
+      if (!found) fail("a pin names operator '", p.op, "' with a loop over '", p.axis, "'; the graph has none");
+    }
+  }
+
+  restriction as_restriction(const graph& g, const mesh& m) const {
+    check(g, m);
+    return [list = list_, &g, m](op_id o, const op_info& op, const strategy& s) {
+      for (const auto& p : list) {
+        const int a = m.find(p.mesh_axis);
+        if (p.tensor >= 0) {
+          const auto& t = g.tensor_of(p.tensor);
+          if (t.producer != o) continue;
+          const auto place = result_placement(op, static_cast<std::size_t>(t.result), s)[a];
+          if (p.axis.empty() ? place != mmr::replicate
+                             : place < 0 || t.type.dims[static_cast<std::size_t>(place)].axis != p.axis)
+            return false;
+        } else if (matches(p, op)) {
+          if (p.axis.empty() ? s[a] != unsplit : s[a] != static_cast<axis_choice>(op.loops.find_loop(p.axis))) return false;
+        }
+      }
+      return true;
+    };
+  }
+
+ private:
+  struct pin {
+    tensor_id tensor;
+    std::string op, axis, mesh_axis;
+  };
+  static bool matches(const pin& p, const op_info& op) {
+    return op.rules && op.rules->name() == p.op && (p.axis.empty() || op.loops.find_loop(p.axis) >= 0);
+  }
+  std::vector<pin> list_;
+};
+
+}  // namespace mmr

@@ -1,0 +1,60 @@
+// A plan: the strategy of every operator, as a value that can be printed, saved, loaded and run; and what it costs.
+#pragma once
+
+#include <mmr/plan/memory.hpp>
+#include <mmr/plan/scheme.hpp>
+
+#include <limits>
+#include <optional>
+#include <string>
+
+namespace mmr {
+
+struct plan {
+  std::string name;
+  std::string objective;                 ///< what was asked, in words
+  std::vector<strategy> strategies;      ///< of each operator of the graph
+  double lower_bound = 0;                ///< proved: no plan of the space does better (bytes, or seconds)
+  bool proved = false;                   ///< whether the plan reaches its bound
+  double solve_seconds = 0;
+  std::vector<rank_memory> per_rank;
+  double step_seconds = 0;               ///< modelled
+  double compute_seconds = 0;            ///< modelled, of which this is operators
+  std::int64_t sent_bytes = 0;           ///< that a rank sends in a step
+};
+
+/// Modelled seconds of a step, and the bytes that a rank sends in it.
+inline void price(setting& s, plan& p) {
+  p.compute_seconds = 0;
+  p.sent_bytes = 0;
+  double moving = 0;
+  const program run(s, p.strategies, 0);
+  for (const auto& x : run.instructions) {
+    const auto times = repetitions(s.g, x.op);
+    p.compute_seconds += times * op_seconds(s, x.op, p.strategies[static_cast<std::size_t>(x.op)]);
+    auto add = [&](const transfer& t) {
+      if (!t.path) return;
+      moving += times * t.path->seconds;
+      for (const auto& step : t.path->steps) p.sent_bytes += times * step.sent;
+    };
+    for (const auto& t : x.operands) add(t);
+    add(x.write_back);
+  }
+  p.step_seconds = p.compute_seconds + moving;
+}
+
+/// Fills in what a plan's strategies cost.
+inline void assess(setting& s, plan& p) {
+  p.per_rank.clear();
+  for (int r = 0; r < s.m.rank_count(); ++r) p.per_rank.push_back(measure(s, p.strategies, r));
+  price(s, p);
+}
+
+/// The greatest peak of any rank.
+inline std::int64_t peak_bytes(const plan& p) {
+  std::int64_t most = 0;
+  for (const auto& r : p.per_rank) most = std::max(most, r.peak_live);
+  return most;
+}
+
+}  // namespace mmr

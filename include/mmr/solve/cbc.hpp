@@ -96,10 +96,12 @@ class program {
     const bool ended = Cbc_status(model.get()) == 0 && Cbc_secondaryStatus(model.get()) <= 1;
     out.infeasible = Cbc_isProvenInfeasible(model.get()) != 0 ||
                      Cbc_isInitialSolveProvenPrimalInfeasible(model.get()) != 0 ||
-                     (ended && Cbc_bestSolution(model.get()) == nullptr);
+                     (ended && Cbc_bestSolution(model.get()) == nullptr && Cbc_getNumIntegers(model.get()) > 0);
     out.proved = Cbc_isProvenOptimal(model.get()) != 0;
     if (out.infeasible) return out;
-    if (const double* best = Cbc_bestSolution(model.get())) out.values.assign(best, best + columns());
+    const bool linear = std::none_of(integer_.begin(), integer_.end(), [](char i) { return i != 0; });
+    const double* best = linear ? Cbc_getColSolution(model.get()) : Cbc_bestSolution(model.get());
+    if (best != nullptr) out.values.assign(best, best + columns());
     out.bound = out.proved ? Cbc_getObjValue(model.get()) : Cbc_getBestPossibleObjValue(model.get());
     if (std::abs(out.bound) > 1e40) out.bound = -infinity;
     return out;

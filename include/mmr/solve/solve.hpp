@@ -53,10 +53,17 @@ inline std::int64_t bytes_unit(const problem& p) {
   return std::max<std::int64_t>(unit, 1);
 }
 
+/// How far to go. A probe on the way of another search stops at its first choice and keeps few states.
+struct effort {
+  bool first_only = false;
+  std::size_t most_states = 2000000;
+};
+
 /// One request on its way: the shrinking problem, the best choice and the bound so far.
 class minimiser {
  public:
-  minimiser(const problem& p, const request& r) : original_(p), r_(r), for_cost_(r.minimise == goal::cost) {
+  minimiser(const problem& p, const request& r, effort spend = {})
+      : original_(p), r_(r), spend_(spend), for_cost_(r.minimise == goal::cost) {
     out_.before = size_of(p);
   }
 
@@ -79,15 +86,17 @@ class minimiser {
       if (!shrink() || done()) return closed();
       probe(400);
       if (done()) return closed();
+      if (!for_cost_ && round < 2) guess_peaks(round == 0 ? 1 : 4);
+      if (done()) return closed();
       if (size_of(small_).strategies > before * 9 / 10 && round > 0) break;
     }
-    for (std::size_t states = 2000; states <= 2000000 && !out_of_time(); states *= 8) {
+    for (std::size_t states = 2000; states <= spend_.most_states && !out_of_time(); states *= 8) {
       probe(states);
       if (done()) return closed();
       bound_by_messages(5);
       if (done() || !shrink() || done()) return closed();
     }
-    prove_by_program();
+    if (!spend_.first_only) prove_by_program();
     return closed();
   }
 
@@ -110,7 +119,9 @@ class minimiser {
     return out_.choice.empty() ? limit : static_cast<double>(out_.peak) - 1;
   }
 
-  bool done() const { return infeasible_ || out_.bound > target(); }
+  bool done() const {
+    return infeasible_ || out_.bound > target() || (spend_.first_only && !out_.choice.empty());
+  }
 
   void raise(double bound) {
     if (!for_cost_ && bound < infinity) bound = std::ceil(bound / unit_ - 1e-9) * unit_;
@@ -378,6 +389,25 @@ class minimiser {
     }
   }
 
+  /// Tries to reach peaks near the bound. Costs tell choices apart that peaks leave equal, so the least cost under a peak is
+  /// often easier to search than the peak itself.
+  void guess_peaks(int guesses) {
+    double low = out_.bound, high = std::min(target(), 1.25 * low);
+    for (int i = 0; i < guesses && low <= high && !done() && !out_of_time(); ++i) {
+      request sub{goal::cost, r_.cost_limit, static_cast<std::int64_t>(low), r_.seconds - watch_.seconds(), r_.seed};
+      const auto answer = minimiser(original_, sub, {true, 2000}).run({});
+      MMR_TRACE("  %.3fs guess of peak %.10g: %s\n", watch_.seconds(), low, std::string(name_of(answer.outcome)).c_str());
+      if (!answer.choice.empty()) {
+        offer(answer.choice);
+        high = static_cast<double>(out_.peak) - unit_;
+        low = i == 0 ? high + 1 : std::floor((out_.bound + high) / 2 / unit_) * unit_;
+        continue;
+      }
+      if (answer.outcome == status::infeasible) raise(low + unit_);
+      low = std::floor((low + high) / 2 / unit_ + 1) * unit_;
+    }
+  }
+
   // --- CBC --------------------------------------------------------------------------------------------------------------
 
   void prove_by_program() {
@@ -414,6 +444,7 @@ class minimiser {
 
   const problem& original_;
   request r_;
+  effort spend_;
   bool for_cost_;
   stopwatch watch_;
   result out_;

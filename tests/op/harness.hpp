@@ -131,6 +131,7 @@ struct bound_operator {
   signature shape;
   dtype element = dtype::f64;
 
+  bound_operator() = default;
   template <class Op>
   bound_operator(const Op& op, const std::vector<mmr::tensor_type>& operands)
       : rules(std::make_shared<mmr::op_model<Op>>(op)), shape(op.sign(operands)) {

@@ -49,9 +49,27 @@ struct contract {
     for (const auto& t : terms)
       if (c.grad(static_cast<std::size_t>(t.result)) >= 0 && c.needs_in(static_cast<std::size_t>(sides(t).first)))
         wanted.emplace_back(sides(t).first, t);
-    if (wanted.empty()) return;
+    // Results of one operator have equal axes, so operands that differ in theirs get operators of their own.
+    while (!wanted.empty()) {
+      const auto axes = axes_of(c, wanted.front().first);
+      const auto rest = std::stable_partition(wanted.begin(), wanted.end(),
+                                              [&](auto& w) { return axes_of(c, w.first) == axes; });
+      back(c, sides, {wanted.begin(), rest}, axes);
+      wanted.erase(wanted.begin(), rest);
+    }
+  }
+
+  static std::vector<std::string> axes_of(auto& c, int operand) {
+    std::vector<std::string> axes;
+    for (const auto& d : c.type(c.in(static_cast<std::size_t>(operand))).dims) axes.push_back(d.axis);
+    return axes;
+  }
+
+  // One operator for the gradients of operands over `axes`: their sum, where all are of one operand.
+  static void back(auto& c, auto sides, const std::vector<std::pair<int, term>>& wanted, std::vector<std::string> axes) {
     const bool shared = std::all_of(wanted.begin(), wanted.end(), [&](auto& w) { return w.first == wanted[0].first; });
     contract grad;
+    grad.result_axes = std::move(axes);
     std::vector<tensor_id> operands;
     auto operand = [&](tensor_id t) {
       const auto at = std::find(operands.begin(), operands.end(), t);
@@ -59,7 +77,6 @@ struct contract {
       operands.push_back(t);
       return static_cast<int>(operands.size()) - 1;
     };
-    for (const auto& d : c.type(c.in(static_cast<std::size_t>(wanted[0].first))).dims) grad.result_axes.push_back(d.axis);
     int results = 0;
     for (const auto& [to, t] : wanted) {
       const int g = operand(c.grad(static_cast<std::size_t>(t.result)));

@@ -56,8 +56,9 @@ class mpi_staging {
 /// One process' view of a group; the contract is in run/communicator.hpp. Owns a duplicate of the MPI communicator it
 /// is made from, so its messages meet no others. Reductions stage at most 2 MiB per process; nothing else is staged by
 /// us. Throws mmr::error with MPI's text where MPI reports an error, or where a message has another length than
-/// expected. Open MPI spins while it waits: with more ranks than cores, run it with `--mca mpi_yield_when_idle 1` (or
-/// set OMPI_MCA_mpi_yield_when_idle=1).
+/// expected. Ranks that call different operations are not told so, unlike on threads: as everywhere in MPI, they may
+/// hang. Open MPI spins while it waits: with more ranks than cores, run it with `--mca mpi_yield_when_idle 1` (or set
+/// OMPI_MCA_mpi_yield_when_idle=1).
 class mpi_communicator {
  public:
   static constexpr bool strided = true;

@@ -8,13 +8,13 @@ set(may_op tensor)
 set(may_graph tensor op)
 set(may_mesh tensor)
 set(may_solve tensor)
-set(may_plan tensor op graph mesh solve)
+set(may_plan tensor op graph mesh solve io)
 set(may_io tensor)
 set(may_run tensor op graph mesh solve plan io)
 set(may_backend tensor op mesh run)
 set(may_model tensor op graph mesh solve plan io run backend top)
 set(may_top tensor op graph mesh solve plan io run backend model) # the headers directly in mmr/
-set(rooms tensor op graph mesh solve plan io run backend model top)
+set(rooms tensor op graph mesh solve io plan run backend model top)
 
 # Foreign headers that only some files may include: pattern of the header, pattern of those files, a name.
 set(foreign_1 "^mpi\\.h$" "^mmr/(mpi\\.hpp|backend/mpi/)" "MPI")

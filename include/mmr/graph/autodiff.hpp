@@ -34,17 +34,14 @@ class autodiff {
     const auto total = b_.emit(op::accumulate{b_.g.microbatches}, {loss})[0];
     mark_accumulator(total);
     b_.g.tensor_of(total).kind = tensor_class::activation;
+    // Every rank sees the loss before anything is updated, so that all of them stop alike when it is not finite.
+    b_.g.loss = b_.emit(op::report{}, {total})[0];
+    b_.g.tensor_of(b_.g.loss).persistent = true;
     b_.grads[loss] = b_.emit(op::constant{1.0, b_.g.tensor_of(loss).type}, {});
     for (op_id o = forward_ops - 1; o >= 0; --o) back(o);
     b_.when = phase::update;
     if (rule_.clip_norm > 0) clip();
     for (const auto& [parameter, gradient] : waiting_) update(parameter, gradient);
-    enter(b_.g.op(b_.g.tensor_of(loss).producer), "report");
-    b_.block.clear(), b_.prefix.clear();
-    b_.makes = tensor_class::activation;
-    b_.when = phase::update;
-    b_.g.loss = b_.emit(op::report{}, {total})[0];
-    b_.g.tensor_of(b_.g.loss).persistent = true;
   }
 
  private:

@@ -127,6 +127,17 @@ class declaration {
     return builder_.g;
   }
 
+  /// The graph of a forward pass alone, which brings `result` to every rank; the declaration is closed by it. The result
+  /// is the graph's `loss`.
+  template <class T, class... A>
+  graph inference(tensor<T, A...> result) {
+    open();
+    closed_ = true;
+    builder_.g.loss = builder_.emit(op::report{}, {result.id})[0];
+    builder_.g.tensor_of(builder_.g.loss).persistent = true;
+    return builder_.g;
+  }
+
   // ---- for operators -------------------------------------------------------------------------------------------
   template <class Op>
   std::vector<tensor_id> emit(const Op& op, const std::vector<tensor_id>& in) {

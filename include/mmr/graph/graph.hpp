@@ -42,10 +42,12 @@ inline initial ones() { return {initial::law::one, 0}; }
 inline initial normal(double deviation) { return {initial::law::normal, deviation}; }
 }  // namespace init
 
-/// Where a parameter lies in a checkpoint: part `part` of `parts` equal parts, side by side along dimension `along`.
+/// Where a parameter lies in a checkpoint. With `rows` >= 0 the first `rows` dimensions are stored as one (none for 0) and
+/// the others as one, of which this parameter is part `part` of `parts` side by side; otherwise it is stored as it is.
 struct stored_as {
   std::string name;
-  int along = 0, part = 0, parts = 1;
+  int rows = -1, part = 0, parts = 1;
+  bool may_be_longer = false;  ///< the file may hold more along the first dimension (positions), which is left unread
 };
 
 struct tensor_info {

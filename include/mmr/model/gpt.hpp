@@ -53,9 +53,9 @@ struct projection {
   tensor<T, Heads, Features> bias;
   projection(declaration& m, const std::string& name, int third)
       : weight(m.parameter<T, Embed, Heads, Features>("attn." + name + ".weight", init::normal(0.02),
-                                                      {.name = "attn.c_attn.weight", .along = 1, .part = third, .parts = 3})),
+                                                      {.name = "attn.c_attn.weight", .rows = 1, .part = third, .parts = 3})),
         bias(m.parameter<T, Heads, Features>("attn." + name + ".bias", init::zeros(),
-                                             {.name = "attn.c_attn.bias", .along = 0, .part = third, .parts = 3})) {}
+                                             {.name = "attn.c_attn.bias", .rows = 0, .part = third, .parts = 3})) {}
 };
 
 /// One transformer block: x + attention(ln(x)), then x + mlp(ln(x)).
@@ -67,7 +67,7 @@ residual<T> transformer(declaration& m, residual<T> x, const config& c) {
   auto g1 = m.parameter<T, Embed>("ln_1.weight", init::ones());
   auto b1 = m.parameter<T, Embed>("ln_1.bias", init::zeros());
   const projection<T> pq(m, "q", 0), pk(m, "k", 1), pv(m, "v", 2);
-  auto wo = m.parameter<T, Heads, Features, Embed>("attn.c_proj.weight", branch);
+  auto wo = m.parameter<T, Heads, Features, Embed>("attn.c_proj.weight", branch, {.name = "attn.c_proj.weight", .rows = 2});
   auto bo = m.parameter<T, Embed>("attn.c_proj.bias", init::zeros());
 
   auto [q, k, v] = contract<Embed>(layer_norm<Embed>(x, g1, b1), pq.weight, pk.weight, pv.weight);
@@ -85,9 +85,9 @@ residual<T> transformer(declaration& m, residual<T> x, const config& c) {
   return bias_dropout_add(linear(h, w2), a2, x, c.dropout);
 }
 
-/// Declares the model on inputs "tokens" and "targets" (int32, Batch x Seq) and returns its mean loss.
+/// Declares the model on the input "tokens" (int32, Batch x Seq) and returns the logits of every next word.
 template <class T>
-scalar<T> declare(declaration& m, const config& c) {
+tensor<T, Batch, Seq, Vocab> logits(declaration& m, const config& c) {
   c.check();
   m.set(size<Batch>(c.batch));
   m.set(size<Seq>(c.seq));
@@ -99,9 +99,8 @@ scalar<T> declare(declaration& m, const config& c) {
   m.set_microbatches(c.microbatches);
 
   auto tokens = m.input<std::int32_t, Batch, Seq>("tokens");
-  auto targets = m.input<std::int32_t, Batch, Seq>("targets");
   auto wte = m.parameter<T, Vocab, Embed>("wte.weight", init::normal(0.02));
-  auto wpe = m.parameter<T, Seq, Embed>("wpe.weight", init::normal(0.02));
+  auto wpe = m.parameter<T, Seq, Embed>("wpe.weight", init::normal(0.02), {.name = "wpe.weight", .may_be_longer = true});
 
   auto x = dropout(bias(embedding(tokens, wte), wpe), c.dropout);
   for (int l = 0; l < c.layers; ++l) {
@@ -110,7 +109,14 @@ scalar<T> declare(declaration& m, const config& c) {
   }
   auto g = m.parameter<T, Embed>("ln_f.weight", init::ones());
   auto b = m.parameter<T, Embed>("ln_f.bias", init::zeros());
-  return cross_entropy(linear(layer_norm<Embed>(x, g, b), wte), targets);
+  return linear(layer_norm<Embed>(x, g, b), wte);
+}
+
+/// Declares the model and the mean cross-entropy of its logits with the input "targets" (int32, Batch x Seq).
+template <class T>
+scalar<T> declare(declaration& m, const config& c) {
+  const auto words = logits<T>(m, c);
+  return cross_entropy(words, m.input<std::int32_t, Batch, Seq>("targets"));
 }
 
 /// The graph of a training step.

@@ -33,10 +33,14 @@ struct accumulate {
   double flops(std::span<const std::int64_t> n) const { return microbatches > 1 ? points(n) : 0; }
 };
 
-/// Brings a scalar to every rank, whole, for the host to read.
+/// Brings a tensor to every rank, whole, for the host to read.
 struct report {
   static constexpr std::string_view name = "report";
-  signature sign(const std::vector<tensor_type>& in) const { return elementwise(in, "report"); }
+  signature sign(const std::vector<tensor_type>& in) const {
+    auto s = elementwise(in, "report");
+    for (auto& l : s.loops) l.splittable = false;
+    return s;
+  }
   double flops(std::span<const std::int64_t>) const { return 0; }
 };
 

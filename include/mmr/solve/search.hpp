@@ -16,11 +16,12 @@
 namespace mmr::solve {
 
 /// Limits of a search. `limit[r]` bounds resource r; `cutoff` bounds the weighted sum that the elimination was filled with;
-/// below `floor[r]` resource r no longer matters at the end. The goal is the greatest of resources first..last-1.
+/// below `floor[r]` resource r no longer matters at the end. The goal is the greatest of resources first..last-1. Resources
+/// from `first_step` on share one limit and one role: only the greatest of them matters.
 struct search_limits {
   std::vector<double> limit, floor;
   double cutoff = infinity;
-  std::size_t first = 0, last = 1;
+  std::size_t first = 0, last = 1, first_step = 1;
   std::size_t most_states = 1000;
 };
 
@@ -75,6 +76,24 @@ search_answer search(const problem& p, const std::vector<resource>& parts, const
       add(parts[r].node[at(order[i])]);
       for (const auto& b : backward[i]) add(parts[r].edge[b.edge]);
     }
+
+  // ahead[i][r * width + q]: how much more resource q than resource r is still to come after place i, at least.
+  std::vector<std::vector<double>> ahead(n + 1, std::vector<double>(width * width, 0.0));
+  for (std::size_t i = n; i-- > 0;) {
+    ahead[i] = ahead[i + 1];
+    for (std::size_t r = limits.first_step; r < width; ++r)
+      for (std::size_t q = limits.first_step; q < width; ++q) {
+        if (q == r) continue;
+        const auto add = [&](const std::vector<double>& mine, const std::vector<double>& other) {
+          double low = infinity;
+          for (std::size_t k = 0; k < mine.size(); ++k)
+            if (mine[k] < infinity) low = std::min(low, other[k] - mine[k]);
+          ahead[i][r * width + q] += low < infinity ? low : 0;
+        };
+        add(parts[r].node[at(order[i])], parts[q].node[at(order[i])]);
+        for (const auto& b : backward[i]) add(parts[r].edge[b.edge], parts[q].edge[b.edge]);
+      }
+  }
 
   struct layer {
     std::vector<std::uint32_t> parent;
@@ -135,7 +154,7 @@ search_answer search(const problem& p, const std::vector<resource>& parts, const
     std::vector<double> resources;  // of candidates, width each
     std::vector<double> total(width);
     for (std::size_t state = 0; state < count; ++state) {
-      if (state % 256 == 0 && stop()) {
+      if ((state % 256 == 0 && stop()) || candidates.size() > 6000000) {
         out.complete = false;
         out.least_dropped = std::min(out.least_dropped, *std::min_element(bound.begin(), bound.end()));
         return out;
@@ -161,6 +180,10 @@ search_answer search(const problem& p, const std::vector<resource>& parts, const
           total[r] = std::max(sum, limits.floor[r] - most[i + 1][r]);
         }
         if (!fine) continue;
+        // A resource that another is sure to exceed by the end may as well be as great as that still allows.
+        for (std::size_t r = limits.first_step; r < width; ++r)
+          for (std::size_t q = limits.first_step; q < width; ++q)
+            if (q != r) total[r] = std::max(total[r], total[q] + ahead[i + 1][r * width + q]);
         candidates.push_back({key + (v_stays ? code.back()[s] : 0), b, static_cast<std::uint32_t>(state),
                               static_cast<std::uint16_t>(s)});
         resources.insert(resources.end(), total.begin(), total.end());
@@ -175,8 +198,13 @@ search_answer search(const problem& p, const std::vector<resource>& parts, const
       return a < b;
     });
     std::vector<std::uint32_t> kept;
-    std::size_t group = 0;
+    std::size_t group = 0, looked_at = 0;
     for (auto c : sorted) {
+      if (++looked_at % 1024 == 0 && stop()) {
+        out.complete = false;
+        out.least_dropped = std::min(out.least_dropped, *std::min_element(bound.begin(), bound.end()));
+        return out;
+      }
       if (kept.empty() || candidates[kept.back()].key != candidates[c].key) group = kept.size();
       bool beaten = false;
       for (std::size_t k = group; k < kept.size() && !beaten; ++k) {

@@ -56,7 +56,7 @@ inline std::int64_t bytes_unit(const problem& p) {
 /// How far to go. A probe on the way of another search stops at its first choice and keeps few states.
 struct effort {
   bool first_only = false;
-  std::size_t most_states = 2000000;
+  std::size_t most_states = 200000;
 };
 
 /// One request on its way: the shrinking problem, the best choice and the bound so far.
@@ -74,6 +74,7 @@ class minimiser {
     take(reduce(original_, {looks_at_cost, looks_at_bytes}));
     if (infeasible_) return closed();
     unit_ = static_cast<double>(bytes_unit(small_));
+    ceiling_ = for_cost_ ? most_cost() : infinity;
     raise(for_cost_ ? 0 : static_cast<double>(least_peak(small_)));
     infeasible_ = least_peak(small_) > r_.peak_limit;
     if (infeasible_) return closed();
@@ -95,6 +96,8 @@ class minimiser {
       if (done()) return closed();
       bound_by_messages(5);
       if (done() || !shrink() || done()) return closed();
+      if (!spend_.first_only && out_.after.strategies < 150) prove_by_program();
+      if (done()) return closed();
     }
     if (!spend_.first_only) prove_by_program();
     return closed();
@@ -113,10 +116,24 @@ class minimiser {
   double target() const {
     if (for_cost_) {
       const double limit = r_.cost_limit < infinity ? r_.cost_limit + cost_tolerance * std::abs(r_.cost_limit) : infinity;
-      return out_.choice.empty() ? limit : out_.cost - 0.5 * cost_tolerance * out_.cost;
+      return out_.choice.empty() ? std::min(limit, ceiling_) : out_.cost - 0.5 * cost_tolerance * out_.cost;
     }
     const double limit = r_.peak_limit < no_peak_limit ? static_cast<double>(r_.peak_limit) : infinity;
     return out_.choice.empty() ? limit : static_cast<double>(out_.peak) - 1;
+  }
+
+  /// More than any permitted choice costs.
+  double most_cost() const {
+    double sum = constant_;
+    const auto add = [&](const std::vector<double>& cost) {
+      double most = 0;
+      for (double c : cost)
+        if (c < infinity) most = std::max(most, c);
+      sum += most;
+    };
+    for (const auto& n : small_.nodes) add(n.cost);
+    for (const auto& e : small_.edges) add(e.cost);
+    return sum * (1 + 1e-6) + 1e-300;
   }
 
   bool done() const {
@@ -185,6 +202,19 @@ class minimiser {
     parts_.push_back(step_resource(small_, t));
     prices_.push_back(0);
     cuts_.clear();
+  }
+
+  /// The step without a price at which a choice breaks the limit most; for the goal of the peak, the highest that is above
+  /// every priced one. -1 where there is none.
+  int worst_unpriced(const evaluation& e) const {
+    auto most = for_cost_ ? r_.peak_limit : static_cast<std::int64_t>(out_.bound);
+    int worst = -1;
+    for (std::size_t t = 0; t < e.bytes.size(); ++t)
+      if (e.bytes[t] > most && std::find(rows_.begin(), rows_.end(), static_cast<int>(t)) == rows_.end()) {
+        most = e.bytes[t];
+        worst = static_cast<int>(t);
+      }
+    return worst;
   }
 
   void first_prices() {
@@ -261,7 +291,7 @@ class minimiser {
           seen = offer_small(messages.choice());
           if (seen.cost < infinity) {
             add_cut(messages.choice());
-            if (!for_cost_ || seen.peak > r_.peak_limit) worst_row = seen.peak_step;
+            worst_row = worst_unpriced(seen);
             limited = limited || seen.peak > r_.peak_limit || (!for_cost_);
           }
         }
@@ -321,8 +351,8 @@ class minimiser {
     messages.set(weighted(parts_, prices_));
     for (int i = 0; i < 30 && !done(); ++i) messages.iterate(cutoff());
     raise(bound_of(messages.bound()));
+    MMR_TRACE("  %.3fs priced rows %zu bound %.12g\n", watch_.seconds(), rows_.size(), bound_of(messages.bound()));
     dead_ = messages.dead();
-    messages_bound_ = messages.bound();
   }
 
   /// Rebuilds the problem without what cannot be news; false where nothing is left.
@@ -449,7 +479,7 @@ class minimiser {
   stopwatch watch_;
   result out_;
   bool infeasible_ = false;  // nothing is news any more: the best choice so far is optimal, or there is none
-  double unit_ = 1, constant_ = 0, messages_bound_ = 0;
+  double unit_ = 1, constant_ = 0, ceiling_ = infinity;
   problem small_;
   std::vector<reduction> chain_;
   std::vector<int> order_, rows_;

@@ -24,7 +24,8 @@ op::contract contraction(const std::string& result, std::vector<op::contract::te
 oracle contracted(const op::contract& c) {
   return nest([c](const point& p) {
     for (const auto& t : c.terms) {
-      const auto l = static_cast<std::size_t>(t.lhs), r = static_cast<std::size_t>(t.rhs), o = static_cast<std::size_t>(t.result);
+      const auto l = static_cast<std::size_t>(t.lhs), r = static_cast<std::size_t>(t.rhs),
+                 o = static_cast<std::size_t>(t.result);
       bool mine = true;
       for (std::size_t i = 0; i < p.at.size(); ++i) {
         const auto walks = [&](const mmr::access& a) {
@@ -32,7 +33,7 @@ oracle contracted(const op::contract& c) {
         };
         mine = mine && (p.at[i] == 0 || walks(p.shape.in[l]) || walks(p.shape.in[r]) || walks(p.shape.out[o]));
       }
-      if (mine) p.out(o) += p.in(l) * p.in(r);
+      if (mine) p.out(o) += p.in(l)*p.in(r);
     }
   });
 }
@@ -60,7 +61,8 @@ TEST_CASE("contraction over random orders and groups of loops") {
     std::shuffle(result.begin(), result.end(), random);
     std::vector<op::contract::term> terms;
     const int results = 1 + any(2);
-    for (int t = 0; t < results + any(2); ++t) terms.push_back({t < results ? t : any(results), any(operands), any(operands)});
+    for (int t = 0; t < results + any(2); ++t)
+      terms.push_back({t < results ? t : any(results), any(operands), any(operands)});
     const auto c = contraction(result, terms);
     const dtype element = draw % 4 ? dtype::f64 : dtype::f32;
     std::vector<mmr::tensor_type> in;
@@ -78,8 +80,11 @@ TEST_CASE("contraction of sizes that pass register tiles and packed blocks") {
   // Axes: a 2, b 11, c 35, d 300.
   const std::vector<std::int64_t> extents = {2, 11, 35, 300};
   for (auto element : {dtype::f64, dtype::f32})
-    for (const auto& [l, r, o] : std::vector<std::tuple<std::string, std::string, std::string>>{
-             {"abd", "dc", "abc"}, {"abd", "cd", "abc"}, {"dab", "dc", "abc"}, {"abd", "abc", "dc"}, {"bad", "dc", "abc"}}) {
+    for (const auto& [l, r, o] : std::vector<std::tuple<std::string, std::string, std::string>>{{"abd", "dc", "abc"},
+                                                                                                {"abd", "cd", "abc"},
+                                                                                                {"dab", "dc", "abc"},
+                                                                                                {"abd", "abc", "dc"},
+                                                                                                {"bad", "dc", "abc"}}) {
       const auto c = contraction(o, {{0, 0, 1}});
       const std::vector<mmr::tensor_type> in = {type(l, extents, element), type(r, extents, element)};
       INFO(o << " from " << l << " " << r);
@@ -101,16 +106,16 @@ TEST_CASE("the contractions of a transformer are single products, whole and on s
       {"bshd", "hde", "bse", {'b', 's'}, {'e'}, {'h', 'd'}},  // projection of the heads
       {"bse", "hde", "bshd", {'b', 's'}, {'h', 'd'}, {'e'}},
       {"bshd", "bse", "hde", {'h', 'd'}, {'e'}, {'b', 's'}},
-      {"bse", "ve", "bsv", {'b', 's'}, {'v'}, {'e'}},         // logits from the tied embedding
+      {"bse", "ve", "bsv", {'b', 's'}, {'v'}, {'e'}},  // logits from the tied embedding
       {"bsv", "ve", "bse", {'b', 's'}, {'e'}, {'v'}},
       {"bsv", "bse", "ve", {'v'}, {'e'}, {'b', 's'}},
       {"bse", "bsv", "ve", {'v'}, {'e'}, {'b', 's'}},
-      {"bse", "ev", "bsv", {'b', 's'}, {'v'}, {'e'}},         // the layers of the MLP
+      {"bse", "ev", "bsv", {'b', 's'}, {'v'}, {'e'}},  // the layers of the MLP
       {"bsv", "ev", "bse", {'b', 's'}, {'e'}, {'v'}},
       {"bse", "bsv", "ev", {'e'}, {'v'}, {'b', 's'}},
   };
-  for (const std::string& kept : {std::string("none"), std::string("b"), std::string("s"), std::string("e"), std::string("h"),
-                                  std::string("v"), std::string("d")})
+  for (const std::string& kept : {std::string("none"), std::string("b"), std::string("s"), std::string("e"),
+                                  std::string("h"), std::string("v"), std::string("d")})
     for (const auto& c : all) {
       const auto extent = [&](char a) -> std::int64_t {
         const std::int64_t whole = a == 'b' ? 4 : a == 's' ? 6 : a == 'e' ? 10 : a == 'h' ? 3 : a == 'd' ? 5 : 13;

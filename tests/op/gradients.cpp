@@ -1,10 +1,10 @@
-// The vjp rule of every operator, through its kernels: gradients of a whole graph against central differences in double.
-#include "harness.hpp"
-
-#include <mmr/graph/declaration.hpp>
-
+// The vjp rule of every operator, through its kernels: gradients of a whole graph against central differences in
+// double.
 #include <map>
 #include <memory>
+#include <mmr/graph/declaration.hpp>
+
+#include "harness.hpp"
 
 using namespace mmr_test;
 
@@ -29,7 +29,8 @@ class interpreter {
       const auto& info = graph.tensor_of(t);
       if (graph.op(info.producer).when != mmr::phase::source) continue;
       const auto words = info.type.element == dtype::i32 ? words_ : 1;
-      value(t) = random_array(info.type, info.type.element == dtype::i32 ? below(words) : law(mmr_test::normal), random);
+      value(t) =
+          random_array(info.type, info.type.element == dtype::i32 ? below(words) : law(mmr_test::normal), random);
     }
   }
   array& value(mmr::tensor_id t) { return values_[static_cast<std::size_t>(t)]; }
@@ -42,7 +43,8 @@ class interpreter {
       arrays in, state;
       for (auto t : info.in) in.push_back(value(t));
       for (auto t : info.state) {
-        state.push_back(random_array(graph.tensor_of(t).type, [](std::mt19937&) { return 0.0; }, none_));
+        state.push_back(random_array(
+            graph.tensor_of(t).type, [](std::mt19937&) { return 0.0; }, none_));
       }
       bound_operator op;
       op.rules = info.rules;
@@ -76,15 +78,15 @@ mmr::scalar<T> to_scalar(mmr::declaration&, mmr::scalar<T> loss) {
   return loss;
 }
 template <class T, class... A>
-  requires(sizeof...(A) > 0)
-mmr::scalar<T> to_scalar(mmr::declaration& d, mmr::tensor<T, A...> y) {
+requires(sizeof...(A) > 0) mmr::scalar<T> to_scalar(mmr::declaration& d, mmr::tensor<T, A...> y) {
   return mmr::contract<A...>(y, d.input<T, A...>("slope"));
 }
 
 /// Checks the gradients of all parameters in what `model` declares.
 template <class Model>
 void check_gradients(const std::string& name, Model&& model) {
-  mmr::declaration d{mmr::size<B>(2), mmr::size<S>(4), mmr::size<E>(6), mmr::size<H>(2), mmr::size<D>(3), mmr::size<V>(5)};
+  mmr::declaration d{mmr::size<B>(2), mmr::size<S>(4), mmr::size<E>(6),
+                     mmr::size<H>(2), mmr::size<D>(3), mmr::size<V>(5)};
   interpreter step(d.training_step(to_scalar(d, model(d)), mmr::sgd{}));
   INFO(name);
   CHECK(step.graph.ordered());
@@ -133,9 +135,9 @@ TEST_CASE("gradients equal central differences") {
   });
   check_gradients("queries, keys and values", [](mmr::declaration& d) {
     auto x = d.parameter<double, B, S, E>("x", any());
-    auto [q, k, v] = mmr::contract<E>(x, d.parameter<double, E, H, D>("q", any()),
-                                 d.parameter<double, E, H, D>("k", any()),
-                                 d.parameter<double, E, H, D>("v", any()));
+    auto [q, k, v] =
+        mmr::contract<E>(x, d.parameter<double, E, H, D>("q", any()), d.parameter<double, E, H, D>("k", any()),
+                         d.parameter<double, E, H, D>("v", any()));
     return mmr::causal_attention<S>(q, k, v);
   });
   check_gradients("contraction over several axes and with a batch axis", [](mmr::declaration& d) {
@@ -155,7 +157,8 @@ TEST_CASE("gradients equal central differences") {
   check_gradients("bias_gelu", [](mmr::declaration& d) {
     return mmr::bias_gelu(d.parameter<double, B, S, E>("x", any()), d.parameter<double, E>("b", any()));
   });
-  check_gradients("softmax", [](mmr::declaration& d) { return mmr::softmax<E>(d.parameter<double, B, S, E>("x", any())); });
+  check_gradients("softmax",
+                  [](mmr::declaration& d) { return mmr::softmax<E>(d.parameter<double, B, S, E>("x", any())); });
   check_gradients("layer_norm", [](mmr::declaration& d) {
     return mmr::layer_norm<E>(d.parameter<double, B, S, E>("x", any()), d.parameter<double, E>("gamma", any()),
                               d.parameter<double, E>("beta", any()));
@@ -169,10 +172,10 @@ TEST_CASE("gradients equal central differences") {
                                     d.parameter<double, B, S, H, D>("v", any()));
   });
   check_gradients("cross_entropy", [](mmr::declaration& d) {
-    return mmr::cross_entropy(d.parameter<double, B, S, V>("logits", any()),
-                              d.input<std::int32_t, B, S>("targets"));
+    return mmr::cross_entropy(d.parameter<double, B, S, V>("logits", any()), d.input<std::int32_t, B, S>("targets"));
   });
-  check_gradients("dropout", [](mmr::declaration& d) { return mmr::dropout(d.parameter<double, B, S, E>("x", any()), 0.4); });
+  check_gradients("dropout",
+                  [](mmr::declaration& d) { return mmr::dropout(d.parameter<double, B, S, E>("x", any()), 0.4); });
   for (double p : {0.0, 0.4})
     check_gradients("bias_dropout_add", [p](mmr::declaration& d) {
       return mmr::bias_dropout_add(d.parameter<double, B, S, E>("x", any()), d.parameter<double, E>("b", any()),
@@ -182,7 +185,8 @@ TEST_CASE("gradients equal central differences") {
     auto table = d.parameter<double, V, E>("table", any());
     auto x = mmr::embedding(d.input<std::int32_t, B, S>("tokens"), table);
     auto h = mmr::layer_norm<E>(x, d.parameter<double, E>("gamma", any()), d.parameter<double, E>("beta", any()));
-    auto up = mmr::bias_gelu(mmr::linear(h, d.parameter<double, E, D>("up", any())), d.parameter<double, D>("ub", any()));
+    auto up =
+        mmr::bias_gelu(mmr::linear(h, d.parameter<double, E, D>("up", any())), d.parameter<double, D>("ub", any()));
     auto y = mmr::bias_dropout_add(mmr::linear(up, d.parameter<double, D, E>("down", any())),
                                    d.parameter<double, E>("db", any()), x, 0.2);
     return mmr::cross_entropy(mmr::linear(y, table), d.input<std::int32_t, B, S>("targets"));

@@ -2,20 +2,19 @@
 // operator, its operands and what it must give.
 #pragma once
 
-#include "catch.hpp"
-
-#include <mmr/backend/cpu/kernels.hpp>
-#include <mmr/graph/emit.hpp>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <functional>
 #include <limits>
+#include <mmr/backend/cpu/kernels.hpp>
+#include <mmr/graph/emit.hpp>
 #include <random>
 #include <string>
 #include <vector>
+
+#include "catch.hpp"
 
 namespace mmr_test {
 
@@ -262,7 +261,8 @@ inline void check_equal(const arrays& got, const arrays& want, double tolerance)
       const double g = got[r].values[i], w = want[r].values[i];
       most = std::max(most, std::abs(w));
       // Written so that NaN counts as wrong.
-      if (!(std::abs(g - w) <= worst)) worst = std::isnan(g - w) ? std::numeric_limits<double>::infinity() : std::abs(g - w);
+      if (!(std::abs(g - w) <= worst))
+        worst = std::isnan(g - w) ? std::numeric_limits<double>::infinity() : std::abs(g - w);
     }
     INFO("result " << r);
     CHECK(worst <= tolerance * most);
@@ -274,10 +274,16 @@ using oracle = std::function<outcome(const signature&, const arrays& in, const a
 
 /// Random values of an operand: normal, or of the given law.
 using law = std::function<double(std::mt19937&)>;
-inline double normal(std::mt19937& random) { return std::normal_distribution<>()(random); }
-inline double positive(std::mt19937& random) { return std::uniform_real_distribution<>(0.5, 4)(random); }
+inline double normal(std::mt19937& random) {
+  return std::normal_distribution<>()(random);
+}
+inline double positive(std::mt19937& random) {
+  return std::uniform_real_distribution<>(0.5, 4)(random);
+}
 inline law below(std::int64_t n) {
-  return [n](std::mt19937& random) { return static_cast<double>(std::uniform_int_distribution<std::int64_t>(0, n - 1)(random)); };
+  return [n](std::mt19937& random) {
+    return static_cast<double>(std::uniform_int_distribution<std::int64_t>(0, n - 1)(random));
+  };
 }
 
 inline array random_array(const mmr::tensor_type& t, const law& value, std::mt19937& random) {

@@ -1,8 +1,8 @@
 // Every operator against plain loops, whole and in parts. The parts are what the planner relies on: shards run on their
 // own, put side by side or summed as the signature says, are the whole.
-#include "harness.hpp"
-
 #include <map>
+
+#include "harness.hpp"
 
 using namespace mmr_test;
 namespace op = mmr::op;
@@ -35,7 +35,9 @@ void for_all_extents(F&& f) {
     for (auto element : {dtype::f64, dtype::f32}) f(extents{d, element});
 }
 
-double gelu(double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))); }
+double gelu(double x) {
+  return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+}
 double gelu_slope(double x) {
   const double c = std::sqrt(2 / M_PI), t = std::tanh(c * (x + 0.044715 * x * x * x));
   return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * c * (1 + 3 * 0.044715 * x * x);
@@ -55,7 +57,8 @@ oracle by_rows(std::function<void(const arrays& in, std::size_t row, std::size_t
 double mask(std::uint32_t stream, double p, const mmr::step_info& now, std::size_t flat) {
   const auto batch = static_cast<std::uint32_t>(now.step * now.microbatches + now.microbatch);
   const std::array<std::uint32_t, 4> counter = {static_cast<std::uint32_t>(flat / 4), 0, batch, stream};
-  const auto words = mmr::cpu::philox(counter, {static_cast<std::uint32_t>(now.seed), static_cast<std::uint32_t>(now.seed >> 32)});
+  const auto words =
+      mmr::cpu::philox(counter, {static_cast<std::uint32_t>(now.seed), static_cast<std::uint32_t>(now.seed >> 32)});
   return words[flat % 4] < p * 4294967296.0 ? 0 : 1 / (1 - p);
 }
 
@@ -118,7 +121,8 @@ TEST_CASE("softmax and layer normalisation") {
         by_rows([](const arrays& in, std::size_t row, std::size_t n, arrays& out) {
           double dot = 0;
           for (std::size_t j = row * n; j < (row + 1) * n; ++j) dot += in[0].values[j] * in[1].values[j];
-          for (std::size_t j = row * n; j < (row + 1) * n; ++j) out[0].values[j] = in[1].values[j] * (in[0].values[j] - dot);
+          for (std::size_t j = row * n; j < (row + 1) * n; ++j)
+            out[0].values[j] = in[1].values[j] * (in[0].values[j] - dot);
         }));
     one(op::layer_norm{1e-3}, {t("bse"), t("e"), t("e")},
         by_rows([](const arrays& in, std::size_t row, std::size_t n, arrays& out) {
@@ -202,7 +206,8 @@ TEST_CASE("dropout: one mask under every sharding, another for each seed, operat
     const op::dropout drop{p_drop, 7};
     check(bound_operator(drop, x), x, nest([&](const point& p) { p.out(0) = p.in(0) * kept(p); }), {}, 12, now);
     const std::vector<mmr::tensor_type> scalar = {t("")};
-    check(bound_operator(drop, scalar), scalar, nest([&](const point& p) { p.out(0) = p.in(0) * kept(p); }), {}, 1, now);
+    check(bound_operator(drop, scalar), scalar, nest([&](const point& p) { p.out(0) = p.in(0) * kept(p); }), {}, 1,
+          now);
     for (const char* trailing : {"e", "se"}) {
       const std::size_t axes = std::string(trailing).size();
       check(bound_operator(op::dropout_bias_grad{p_drop, 7, axes}, x), x, nest([&](const point& p) {
@@ -211,10 +216,8 @@ TEST_CASE("dropout: one mask under every sharding, another for each seed, operat
             }),
             {}, 12, now);
       const std::vector<mmr::tensor_type> all = {t("bse"), t(trailing), t("bse")};
-      check(bound_operator(op::bias_dropout_add{p_drop, 7}, all), all, nest([&](const point& p) {
-              p.out(0) = p.in(2) + (p.in(0) + p.in(1)) * kept(p);
-            }),
-            {}, 12, now);
+      check(bound_operator(op::bias_dropout_add{p_drop, 7}, all), all,
+            nest([&](const point& p) { p.out(0) = p.in(2) + (p.in(0) + p.in(1)) * kept(p); }), {}, 12, now);
       check(bound_operator(op::bias_dropout_add{0, 7}, all), all,
             nest([&](const point& p) { p.out(0) = p.in(2) + p.in(0) + p.in(1); }), {}, 4, now);
     }

@@ -1,24 +1,24 @@
 // Binds causal attention to its CPU kernels.
 #pragma once
 
+#include <cmath>
 #include <mmr/backend/cpu/attention.hpp>
 #include <mmr/op/attention.hpp>
-
-#include <cmath>
+#include <span>
 
 namespace mmr {
 
 namespace cpu {
 /// Loops: batch, query position, head, key position, head feature. A rank may hold some of the query positions.
 inline attention_shape shape_of_attention(std::span<const loop_range> loops) {
-  return {loops[0].size,
-          loops[1].size,
-          loops[3].size,
-          loops[2].size,
-          loops[4].size,
-          loops[1].begin,
-          true,
-          1 / std::sqrt(static_cast<double>(loops[4].extent))};
+  return {.batch = loops[0].size,
+          .queries = loops[1].size,
+          .keys = loops[3].size,
+          .heads = loops[2].size,
+          .head_size = loops[4].size,
+          .query_begin = loops[1].begin,
+          .causal = true,
+          .scale = 1 / std::sqrt(static_cast<double>(loops[4].extent))};
 }
 }  // namespace cpu
 

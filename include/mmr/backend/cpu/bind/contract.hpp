@@ -1,14 +1,13 @@
 // Binds general contraction to the matrix product. Loops that lie side by side in every tensor that has them merge into
-// one, so that the contractions of a transformer, forward and backward, are single large products; what does not merge is
-// walked by outer loops around the largest product that the orders of the dimensions allow.
+// one, so that the contractions of a transformer, forward and backward, are single large products; what does not merge
+// is walked by outer loops around the largest product that the orders of the dimensions allow.
 #pragma once
-
-#include <mmr/backend/cpu/gemm.hpp>
-#include <mmr/op/contract.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <mmr/backend/cpu/gemm.hpp>
+#include <mmr/op/contract.hpp>
 #include <span>
 #include <utility>
 
@@ -193,8 +192,8 @@ struct kernel<cpu_device, op::contract> {
       const auto operand = [](int i) { return static_cast<std::size_t>(i); };
       const bool later = std::any_of(op.terms.begin(), t, [&](const auto& u) { return u.result == t->result; });
       cpu::contraction_walk(*args.shape, *t, args.loops)
-          .run(args.input<T>(operand(t->lhs)), args.input<T>(operand(t->rhs)), args.output<T>(operand(t->result)), later,
-               args.workspace);
+          .run(args.input<T>(operand(t->lhs)), args.input<T>(operand(t->rhs)), args.output<T>(operand(t->result)),
+               later, args.workspace);
     }
   }
   template <class T>

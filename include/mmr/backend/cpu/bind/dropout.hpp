@@ -4,6 +4,8 @@
 #include <mmr/backend/cpu/bind/split.hpp>
 #include <mmr/backend/cpu/dropout.hpp>
 #include <mmr/op/dropout.hpp>
+#include <string_view>
+#include <tuple>
 
 namespace mmr {
 
@@ -57,7 +59,8 @@ template <>
 struct kernel<cpu_device, op::bias_dropout_add> {
   template <class T>
   static void run(const op::bias_dropout_add& op, const kernel_args& args) {
-    const auto [x, b, residual, y] = std::tuple(args.input<T>(0), args.input<T>(1), args.input<T>(2), args.output<T>(0));
+    const auto [x, b, residual, y] =
+        std::tuple(args.input<T>(0), args.input<T>(1), args.input<T>(2), args.output<T>(0));
     const auto shard = cpu::shard_of_operand(args, op.name);
     const auto key = cpu::mask_key(op.stream, *args.step);
     const std::size_t bias_axes = args.in[1].sizes.size();

@@ -1,11 +1,10 @@
 // Binds parameter updates and global-norm clipping to their CPU kernels.
 #pragma once
 
+#include <cmath>
 #include <mmr/backend/cpu/elementwise.hpp>
 #include <mmr/backend/cpu/optimizer.hpp>
 #include <mmr/op/optimizer.hpp>
-
-#include <cmath>
 
 namespace mmr {
 

@@ -14,6 +14,7 @@ namespace mmr::solve {
 struct price_cut {
   double value = 0;
   std::vector<double> slope;
+  std::vector<int> choice;
 };
 
 /// The prices in [low, high] at which the model is greatest; where `on_simplex[r]` is set they sum to 1.

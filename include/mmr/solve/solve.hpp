@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "mmr/solve/cbc.hpp"
@@ -91,15 +93,10 @@ class minimiser {
       if (done()) return closed();
       if (size_of(small_).strategies > before * 9 / 10 && round > 0) break;
     }
-    for (std::size_t states = 2000; states <= spend_.most_states && !out_of_time(); states *= 8) {
-      probe(states);
-      if (done()) return closed();
-      bound_by_messages(5);
-      if (done() || !shrink() || done()) return closed();
-      if (!spend_.first_only && out_.after.strategies < 150) prove_by_program();
-      if (done()) return closed();
-    }
-    if (!spend_.first_only) prove_by_program();
+    probe(2000);
+    if (done() || spend_.first_only) return closed();
+    branch(0);
+    if (!done()) prove_by_program();
     return closed();
   }
 
@@ -260,6 +257,7 @@ class minimiser {
     cut.slope.push_back(for_cost_ || !(cost_room() < infinity) ? 0 : parts_[0].of(small_, choice) - cost_room());
     for (std::size_t r = 1; r < parts_.size(); ++r)
       cut.slope.push_back(parts_[r].of(small_, choice) - (for_cost_ ? static_cast<double>(r_.peak_limit) : 0));
+    cut.choice = choice;
     cuts_.push_back(std::move(cut));
   }
 
@@ -368,6 +366,7 @@ class minimiser {
   // --- search -----------------------------------------------------------------------------------------------------------
 
   void probe(std::size_t states) {
+    states = std::min(states, spend_.most_states);
     if (small_.nodes.empty()) {
       offer_small({});
       infeasible_ = true;  // nothing else is left
@@ -381,6 +380,12 @@ class minimiser {
       const auto moved = messages.reparametrised();
       bounds.fill(moved);
       raise(bound_of(bounds.bound()));
+      if (done()) return;
+      const auto followed = offer_small(bounds.decode());
+      MMR_TRACE("  %.3fs tables exact %d followed: cost %.10g peak %lld at %d worst unpriced %d bound %.10g; rows", watch_.seconds(), bounds.exact(), followed.cost+constant_,
+                (long long)followed.peak, followed.peak_step, worst_unpriced(followed), bound_of(bounds.bound()));
+      for (std::size_t r = 0; r < rows_.size(); ++r) MMR_TRACE(" %d:%lld@%.3g", rows_[r], (long long)followed.bytes[at(rows_[r])], prices_[r + 1]);
+      MMR_TRACE("\n");
       if (done()) return;
       search_limits limits;
       limits.cutoff = cutoff();
@@ -436,6 +441,124 @@ class minimiser {
       if (answer.outcome == status::infeasible) raise(low + unit_);
       low = std::floor((low + high) / 2 / unit_ + 1) * unit_;
     }
+  }
+
+  // --- branch and bound -------------------------------------------------------------------------------------------------
+
+  /// Bounds, shrinks and searches this part of the space; what stays open is split. Afterwards the bound is that of the
+  /// worse half, and this part is done unless the time ran out.
+  void settle(int depth) {
+    for (int round = 0; round < 3; ++round) {
+      const auto before = size_of(small_).strategies;
+      bound_by_messages(12);
+      if (done() || !shrink() || done() || out_of_time()) return;
+      if (size_of(small_).strategies > before * 8 / 10) break;
+    }
+    if (depth % 4 == 3 || out_.after.strategies < 200) probe(400);
+    if (done() || out_of_time()) return;
+    branch(depth);
+  }
+
+  void branch(int depth) {
+    if (out_of_time()) return;
+    if (out_.after.strategies < 150) {
+      probe(16000);
+      if (!done()) prove_by_program();
+      if (done() || out_of_time()) return;
+    }
+    cuts_.clear();
+    bound_by_messages(6);
+    if (done()) return;
+    const auto [v, low_side] = split();
+    MMR_TRACE("  %.3fs depth %d branches on %d of %zu, bound %.12g target %.12g\n", watch_.seconds(), depth, v, small_.nodes.size(), out_.bound, target());
+    double worst = infinity;
+    for (const bool side : {true, false}) {
+      auto part = *this;
+      for (std::size_t s = 0; s < low_side.size(); ++s)
+        if ((low_side[s] != 0) != side) part.dead_[at(v)][s] = 1;
+      if (part.shrink() && !part.done()) part.settle(depth + 1);
+      if (part.best() < best()) {
+        out_.choice = part.out_.choice;
+        out_.cost = part.out_.cost;
+        out_.peak = part.out_.peak;
+      }
+      out_.after.variables = std::max(out_.after.variables, part.out_.after.variables);
+      out_.after.rows = std::max(out_.after.rows, part.out_.after.rows);
+      worst = std::min(worst, part.infeasible_ ? infinity : part.out_.bound);
+    }
+    // What is left is no better than the worse half, nor than the best choice met.
+    if (worst > target())
+      infeasible_ = true;
+    else
+      raise(worst);
+  }
+
+  /// The node to split, and which of its strategies go together: where two choices, one within the limits and one beyond,
+  /// tie at the prices, the node that makes most of the difference between them; else the node that weighs most.
+  std::pair<int, std::vector<char>> split() const {
+    const auto weight = [&](std::size_t v, std::size_t s) {
+      double sum = 0;
+      for (std::size_t r = 1; r < parts_.size(); ++r) sum += prices_[r] * parts_[r].node[v][s];
+      return sum;
+    };
+    const price_cut *within_limits = nullptr, *beyond = nullptr;
+    double within_value = infinity, beyond_value = infinity;
+    for (const auto& cut : cuts_) {
+      double change = 0;
+      for (std::size_t r = 0; r < prices_.size(); ++r)
+        if (for_cost_ ? r > 0 : r == 0) change += prices_[r] * cut.slope[r];
+      double value = cut.value;
+      for (std::size_t r = 0; r < prices_.size(); ++r)
+        if (!(for_cost_ && r == 0)) value += prices_[r] * cut.slope[r];
+      auto& best_value = change > 0 ? beyond_value : within_value;
+      if (value < best_value) {
+        best_value = value;
+        (change > 0 ? beyond : within_limits) = &cut;
+      }
+    }
+    int node = -1;
+    double most = -1, threshold = 0;
+    for (std::size_t v = 0; v < small_.nodes.size(); ++v) {
+      const auto& dead = dead_[v];
+      const auto alive = std::count(dead.begin(), dead.end(), 0);
+      if (alive < 2) continue;
+      double low = infinity, high = -infinity;
+      if (within_limits != nullptr && beyond != nullptr) {
+        low = weight(v, at(within_limits->choice[v]));
+        high = weight(v, at(beyond->choice[v]));
+        if (dead[at(within_limits->choice[v])] || dead[at(beyond->choice[v])]) continue;
+      } else {
+        for (std::size_t s = 0; s < dead.size(); ++s)
+          if (!dead[s]) {
+            low = std::min(low, weight(v, s));
+            high = std::max(high, weight(v, s));
+          }
+      }
+      if (std::abs(high - low) > most) {
+        most = std::abs(high - low);
+        threshold = (high + low) / 2;
+        node = static_cast<int>(v);
+      }
+    }
+    if (node < 0)
+      for (std::size_t v = 0; v < small_.nodes.size() && node < 0; ++v)
+        if (std::count(dead_[v].begin(), dead_[v].end(), 0) > 1) node = static_cast<int>(v);
+    if (node < 0) return {0, std::vector<char>(small_.nodes[0].cost.size(), 1)};
+    const auto& dead = dead_[at(node)];
+    std::vector<char> side(dead.size(), 0);
+    for (std::size_t s = 0; s < side.size(); ++s) side[s] = weight(at(node), s) <= threshold;
+    std::size_t ones = 0, alive = 0, first = dead.size();
+    for (std::size_t s = 0; s < side.size(); ++s)
+      if (!dead[s]) {
+        first = std::min(first, s);
+        ++alive;
+        ones += side[s] != 0;
+      }
+    if (ones == 0 || ones == alive) {
+      side.assign(side.size(), 0);
+      side[first] = 1;
+    }
+    return {node, side};
   }
 
   // --- CBC --------------------------------------------------------------------------------------------------------------

@@ -86,9 +86,9 @@ TEST_CASE("the workspace of a product stays below one mebibyte", "[backend_cpu]"
   CHECK(cpu::product_workspace<float>(0, 0, 0) >= 0);
 }
 
-TEST_CASE("the count of allocations sees a vector", "[backend_cpu]") {
+TEST_CASE("the count of allocations sees one", "[backend_cpu]") {
   const auto before = check::allocations();
-  const auto values = check::zeros<double>(1000);
-  CHECK(values.size() == 1000);
-  CHECK(check::allocations() > before);
+  // A call by name: a compiler may leave out the allocation of a vector or a new expression.
+  ::operator delete(::operator new(8));
+  CHECK(check::allocations() == before + 1);
 }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 #include "mmr/backend/cpu/pack.hpp"
 
@@ -82,6 +83,15 @@ inline void multiply_strip(int64_t rows, int64_t cols, int64_t depth, const T* a
     }
   }
   int64_t j = 0;
+  if constexpr (Rows <= 2) {
+    // Two packs a row are too few sums to hide the latency of one or two rows.
+    constexpr int64_t wide = 8 * width<T>;
+    if (b.panel == tile_cols<T>) {
+      for (; j + wide <= cols; j += wide, b.data += wide) {
+        multiply_tile<T, Rows, 8>(depth, a, a_row, a_col, b.data, b.row, c + j, c_row, wide, accumulate);
+      }
+    }
+  }
   for (; j + width<T> < cols; j += tile_cols<T>) {
     multiply_tile<T, Rows, 2>(depth, a, a_row, a_col, b.data, b.row, c + j, c_row, std::min(tile_cols<T>, cols - j),
                               accumulate);
@@ -90,28 +100,42 @@ inline void multiply_strip(int64_t rows, int64_t cols, int64_t depth, const T* a
   if (j < cols) multiply_tile<T, Rows, 1>(depth, a, a_row, a_col, b.data, b.row, c + j, c_row, cols - j, accumulate);
 }
 
+/// Rows of the square that `transpose` turns in registers.
+#if defined(__AVX512F__)
+inline constexpr int square_side = 8;
+#else
+inline constexpr int square_side = 4;
+#endif
+
+template <class T, int... I>
+inline void transpose_square(const T* from, int64_t from_row, T* to, int64_t step, std::integer_sequence<int, I...>) {
+  constexpr int side = sizeof...(I);
+  using line = typename lanes_of<T, side>::type;
+  line x[side], y[side];
+  for (int r = 0; r < side; ++r) std::memcpy(&x[r], from + r * from_row, sizeof(line));
+  // Each round interleaves the upper half of the lines with the lower: log2(side) rounds make rows of columns.
+  for (int round = 1; round < side; round *= 2) {
+    for (int r = 0; r < side / 2; ++r) {
+      y[2 * r] = __builtin_shufflevector(x[r], x[r + side / 2], (I / 2 + I % 2 * side)...);
+      y[2 * r + 1] = __builtin_shufflevector(x[r], x[r + side / 2], (side / 2 + I / 2 + I % 2 * side)...);
+    }
+    for (int r = 0; r < side; ++r) x[r] = y[r];
+  }
+  for (int r = 0; r < side; ++r) std::memcpy(to + r * step, &x[r], sizeof(line));
+}
+
 /// to[k * step + i] = from[i * from_row + k] for i < rows, k < cols.
 template <class T>
 inline void transpose(const T* from, int64_t from_row, int64_t rows, int64_t cols, T* to, int64_t step) {
-  using quad = typename lanes_of<T, 4>::type;
   int64_t i = 0;
-  for (; i + 4 <= rows; i += 4) {
+  for (; i + square_side <= rows; i += square_side) {
     int64_t k = 0;
-    for (; k + 4 <= cols; k += 4) {
-      quad in[4], out[4];
-      for (int r = 0; r < 4; ++r) std::memcpy(&in[r], from + (i + r) * from_row + k, sizeof(quad));
-      const quad low01 = __builtin_shufflevector(in[0], in[1], 0, 4, 1, 5);
-      const quad high01 = __builtin_shufflevector(in[0], in[1], 2, 6, 3, 7);
-      const quad low23 = __builtin_shufflevector(in[2], in[3], 0, 4, 1, 5);
-      const quad high23 = __builtin_shufflevector(in[2], in[3], 2, 6, 3, 7);
-      out[0] = __builtin_shufflevector(low01, low23, 0, 1, 4, 5);
-      out[1] = __builtin_shufflevector(low01, low23, 2, 3, 6, 7);
-      out[2] = __builtin_shufflevector(high01, high23, 0, 1, 4, 5);
-      out[3] = __builtin_shufflevector(high01, high23, 2, 3, 6, 7);
-      for (int r = 0; r < 4; ++r) std::memcpy(to + (k + r) * step + i, &out[r], sizeof(quad));
+    for (; k + square_side <= cols; k += square_side) {
+      transpose_square(from + i * from_row + k, from_row, to + k * step + i, step,
+                       std::make_integer_sequence<int, square_side>{});
     }
     for (; k < cols; ++k) {
-      for (int r = 0; r < 4; ++r) to[k * step + i + r] = from[(i + r) * from_row + k];
+      for (int r = 0; r < square_side; ++r) to[k * step + i + r] = from[(i + r) * from_row + k];
     }
   }
   for (; i < rows; ++i) {
@@ -199,8 +223,11 @@ void product(std::type_identity_t<matrix<const T>> a, std::type_identity_t<matri
   const int64_t col_step = detail::even_part(n, detail::block_cols<T>, detail::tile_cols<T>);
   T* strip = static_cast<T*>(workspace);
   T* block = strip + depth_step * detail::tile_rows;
-  // With few rows a packed panel would be read too seldom to pay; rows of b can be read in place if packs fit them.
-  const bool in_place = b.col_stride == 1 && m <= 2 * detail::tile_rows && n % width<T> == 0;
+  // Rows of b that packs fit can be read in place. Packing pays where each row lies in pages of its own, unless there
+  // are so few rows of a that a packed panel would hardly be read again.
+  const bool in_place = b.col_stride == 1 && n % width<T> == 0 &&
+                        (m <= 2 * detail::tile_rows ||
+                         (m <= 32 * detail::tile_rows && b.row_stride * static_cast<int64_t>(sizeof(T)) < 4096));
   for (int64_t j = 0; j < n; j += col_step) {
     const int64_t cols = std::min(col_step, n - j);
     for (int64_t l = 0; l < k; l += depth_step) {

@@ -49,6 +49,11 @@ inline wide_pack multiply_low_halves(wide_pack a, wide_pack b) {
 #endif
 }
 
+template <std::uint64_t... I>
+constexpr wide_pack wide_lane_numbers(std::integer_sequence<std::uint64_t, I...>) {
+  return wide_pack{I...};
+}
+
 template <int... I>
 inline void store_interleaved(wide_pack a, wide_pack b, std::uint32_t* out, std::integer_sequence<int, I...>) {
   const wide_pack low = __builtin_shufflevector(a, b, (I % 2 ? wide_lanes + I / 2 : I / 2)...);
@@ -63,7 +68,8 @@ inline void philox_block(philox_stream from, std::uint64_t counter, std::uint32_
   constexpr int groups = philox_words / (4 * wide_lanes);
   wide_pack c[groups][4];
   for (int g = 0; g < groups; ++g) {
-    for (int i = 0; i < wide_lanes; ++i) c[g][0][i] = counter + static_cast<std::uint64_t>(g * wide_lanes + i);
+    c[g][0] = wide_lane_numbers(std::make_integer_sequence<std::uint64_t, wide_lanes>{}) +
+              (counter + static_cast<std::uint64_t>(g * wide_lanes));
     c[g][1] = c[g][0] >> 32;
     c[g][2] = wide_pack{} + from.stream;
     c[g][3] = wide_pack{} + (from.stream >> 32);

@@ -37,6 +37,9 @@ struct liveness {
         const bool kept = g.tensor_of(t).persistent || g.op(g.tensor_of(t).producer).accumulates;
         at(dying, o).push_back(!kept && at(last_use, t) == at(position, o) && std::count(in.begin(), in.end(), t) == 1);
       }
+    int last_of_microbatch = -1;
+    for (auto o : schedule)
+      if (g.op(o).when == phase::microbatch) last_of_microbatch = at(position, o);
     life.resize(static_cast<std::size_t>(g.tensors()));
     reused_operand.assign(static_cast<std::size_t>(g.tensors()), -1);
     for (tensor_id t = 0; t < g.tensors(); ++t) {
@@ -56,7 +59,9 @@ struct liveness {
       const int reuse = op.loops.reuse[static_cast<std::size_t>(info.result)];
       const bool takes = reuse >= 0 && (op.writes_back >= 0 || at(dying, info.producer)[static_cast<std::size_t>(reuse)]);
       if (takes) at(reused_operand, t) = reuse;
-      at(life, t) = {op.accumulates ? 0 : made + (takes ? 1 : 0), std::max(at(last_use, t), made) + 1};
+      const int end = std::max(at(last_use, t), made) + 1;
+      // The next microbatch adds to what this one leaves, whoever reads it last.
+      at(life, t) = op.accumulates ? lifetime{0, std::max(end, last_of_microbatch + 1)} : lifetime{made + (takes ? 1 : 0), end};
     }
   }
 

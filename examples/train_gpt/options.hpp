@@ -34,7 +34,7 @@ struct options {
   }
 
   void declare(CLI::App& app) {
-    app.option_defaults()->always_capture_default();
+    app.option_defaults()->always_capture_default()->take_last();
     app.add_option("--data", data, "text file, or a folder of them; its bytes are the tokens");
     auto* by_ranks = app.add_option("--ranks", ranks, "ranks, as a mesh of one axis");
     app.add_option("--mesh", mesh, "mesh, as data=2,model=2")->excludes(by_ranks);

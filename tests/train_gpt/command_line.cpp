@@ -1,0 +1,186 @@
+// train_gpt as a user meets it: a process with a command line. Bad input gets one sentence and leaves nothing behind; good
+// input gives the same losses on threads and MPI, and files that it takes back.
+#include "catch.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct answer {
+  int status;
+  std::string text;  // both streams
+};
+
+answer shell(const std::string& command) {
+  std::string text;
+  auto* pipe = ::popen((command + " 2>&1").c_str(), "r");
+  REQUIRE(pipe);
+  std::array<char, 4096> part;
+  while (const auto n = std::fread(part.data(), 1, part.size(), pipe)) text.append(part.data(), n);
+  const int status = ::pclose(pipe);
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text};
+}
+
+/// A folder of its own for each test, gone afterwards.
+class scratch {
+ public:
+  scratch() : path_(fs::temp_directory_path() / ("mmr_train_gpt_" + std::to_string(::getpid()))) {
+    fs::remove_all(path_);
+    fs::create_directories(path_);
+    std::ofstream text(path_ / "text.txt");
+    for (int i = 0; i < 400; ++i) text << "the quick brown fox " << i << " jumps over the lazy dog\n";
+  }
+  ~scratch() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
+  std::size_t files() const { return static_cast<std::size_t>(std::distance(fs::directory_iterator(path_), {})); }
+
+ private:
+  fs::path path_;
+};
+
+/// A model that trains in a moment. Odd sizes, which no mesh below divides.
+std::string tiny(const scratch& s) {
+  return std::string(MMR_TRAIN_GPT) + " --data " + (s / "text.txt") +
+         " --layers 2 --hidden 24 --heads 3 --seq 11 --batch 3 --vocab 257 --dropout 0.1 --steps 4 --sample 5 --no-table ";
+}
+
+nlohmann::json read_json(const std::string& path) {
+  std::ifstream in(path);
+  return nlohmann::json::parse(in);
+}
+
+std::vector<double> losses(const std::string& path) { return read_json(path)["loss"].get<std::vector<double>>(); }
+
+void require_equal(const std::vector<double>& a, const std::vector<double>& b, double tolerance) {
+  REQUIRE(a.size() == b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    CAPTURE(i, a[i], b[i]);
+    REQUIRE(std::abs(a[i] - b[i]) <= tolerance * std::abs(a[i]));
+  }
+}
+
+void require_refused(const std::string& command, const std::string& words) {
+  const auto a = shell(command);
+  CAPTURE(command, a.text);
+  CHECK(a.status != 0);
+  CHECK(a.status != -1);
+  CHECK(a.text.find(words) != std::string::npos);
+  CHECK(a.text.find("terminate") == std::string::npos);
+}
+
+}  // namespace
+
+TEST_CASE("a run writes what the interface promises, and other plans and ranks give its losses") {
+  const scratch s;
+  const auto one = shell(tiny(s) + "--precision double --ranks 1 --plan single --json " + (s / "one.json"));
+  CAPTURE(one.text);
+  REQUIRE(one.status == 0);
+  const auto j = read_json(s / "one.json");
+  CHECK(j["loss"].size() == 4);
+  CHECK(j["tokens_per_s"].get<double>() > 0);
+  CHECK(j.contains("solve_s"));
+  for (const char* key : {"name", "objective", "lower_bound", "step_time_s", "per_rank"}) CHECK(j["plan"].contains(key));
+  for (const char* key : {"parameters", "gradients", "optimizer", "activations", "redundant", "peak_live", "arena", "measured_peak"})
+    CHECK(j["plan"]["per_rank"][0].contains(key));
+  for (const std::string mesh : {"--ranks 5 --plan memory", "--mesh data=2,model=2 --plan megatron-sp", "--ranks 8 --plan ddp"}) {
+    const auto other = shell(tiny(s) + "--precision double --json " + (s / "b.json") + " " + mesh);
+    CAPTURE(mesh, other.text);
+    REQUIRE(other.status == 0);
+    require_equal(losses(s / "one.json"), losses(s / "b.json"), 1e-10);
+    for (const auto& rank : read_json(s / "b.json")["plan"]["per_rank"]) CHECK(rank["arena"] == rank["allocated"]);
+  }
+}
+
+#ifdef MMR_MPIRUN
+TEST_CASE("MPI ranks give the losses of threads, and fail together with one message") {
+  const scratch s;
+  ::setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
+  ::setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
+  ::setenv("OMPI_MCA_rmaps_base_oversubscribe", "1", 1);
+  ::setenv("OMPI_MCA_mpi_yield_when_idle", "1", 1);
+  ::setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 1);
+  const std::string run = std::string(MMR_MPIRUN) + " -n 4 ";
+  REQUIRE(shell(tiny(s) + "--precision double --ranks 1 --plan single --json " + (s / "one.json")).status == 0);
+  for (const std::string plan : {"memory", "zero3"}) {
+    const auto a = shell(run + tiny(s) + "--precision double --comm mpi --mesh data=2,model=2 --plan " + plan + " --json " + (s / "m.json"));
+    CAPTURE(plan, a.text);
+    REQUIRE(a.status == 0);
+    require_equal(losses(s / "one.json"), losses(s / "m.json"), 1e-10);
+  }
+  require_refused(run + tiny(s) + "--comm mpi --ranks 3", "mpirun started 4");
+  require_refused(run + tiny(s) + "--comm mpi --ranks 4 --plan zebra", "'zebra' is no plan");
+}
+#endif
+
+TEST_CASE("a run resumes under another plan and number of ranks with the same losses") {
+  const scratch s;
+  const std::string same = "--precision double --lr 0.01 --warmup 3 ";
+  REQUIRE(shell(tiny(s) + same + "--ranks 1 --plan single --json " + (s / "whole.json") + " --steps 4").status == 0);
+  REQUIRE(shell(tiny(s) + same + "--ranks 3 --plan zero3 --steps 2 --save " + (s / "half.safetensors")).status == 0);
+  REQUIRE(fs::exists(s / "half.optimizer.safetensors"));
+  const auto rest = shell(tiny(s) + same + "--ranks 2 --plan megatron --steps 2 --weights " + (s / "half.safetensors") + " --json " + (s / "rest.json"));
+  CAPTURE(rest.text);
+  REQUIRE(rest.status == 0);
+  const auto whole = losses(s / "whole.json");
+  require_equal({whole.begin() + 2, whole.end()}, losses(s / "rest.json"), 1e-10);
+}
+
+TEST_CASE("a saved plan is taken back, and only where it belongs") {
+  const scratch s;
+  const auto plan = s / "plan.json";
+  REQUIRE(shell(tiny(s) + "--ranks 2 --plan zero2 --save-plan " + plan + " --json " + (s / "a.json")).status == 0);
+  REQUIRE(shell(tiny(s) + "--ranks 2 --plan " + plan + " --json " + (s / "b.json")).status == 0);
+  require_equal(losses(s / "a.json"), losses(s / "b.json"), 0);
+  require_refused(tiny(s) + "--ranks 3 --plan " + plan, "is for the mesh");
+  require_refused(tiny(s) + "--ranks 2 --batch 4 --plan " + plan, "another model");
+  fs::resize_file(plan, fs::file_size(plan) / 2);
+  require_refused(tiny(s) + "--ranks 2 --plan " + plan, "cut or damaged");
+  require_refused(tiny(s) + "--ranks 2 --plan " + (s / "none.json"), "none.json");
+}
+
+TEST_CASE("bad input gets one sentence") {
+  const scratch s;
+  const auto& t = tiny(s);
+  const auto before = s.files();
+  require_refused(t + "--data " + (s / "missing.txt"), "there is no text file");
+  std::ofstream(s / "empty.txt").flush();
+  require_refused(t + "--data " + (s / "empty.txt"), "is empty");
+  std::ofstream(s / "short.txt") << "short";
+  require_refused(t + "--data " + (s / "short.txt"), "short.txt");
+  require_refused(t + "--vocab 50", "vocabulary of 50");
+  require_refused(t + "--budget 10KB --ranks 2", "the least that would do is");
+  require_refused(t + "--budget nonsense", "nonsense");
+  require_refused(t + "--mesh data=0", "a size is at least 1");
+  require_refused(t + "--mesh data", "is no mesh");
+  require_refused(t + "--mesh a=2,b=2,c=2,d=2", "1 to 3 axes");
+  require_refused(t + "--ranks 0", "give at least 1");
+  require_refused(t + "--ranks -3", "give at least 1");
+  require_refused(t + "--heads 5", "not a multiple of");
+  require_refused(t + "--layers 0", "the number of layers is 0");
+  require_refused(t + "--seq 0", "the sequence length is 0");
+  require_refused(t + "--batch -1", "the batch is -1");
+  require_refused(t + "--dropout 1", "must be in [0, 1)");
+  require_refused(t + "--slowdown -1", "give 0 or more");
+  require_refused(t + "--slowdown 0.1 --plan ddp", "--slowdown bounds the memory plan");
+  require_refused(t + "--plan zebra", "'zebra' is no plan");
+  require_refused(t + "--weights " + (s / "text.txt"), "text.txt");
+  require_refused(t + "--save " + (s / "no/such/folder.safetensors"), "does not exist");
+  require_refused(t + "--lr 1e30 --steps 20", "finite");
+  CHECK(s.files() == before + 2);
+}

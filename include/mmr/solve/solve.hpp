@@ -59,6 +59,7 @@ inline std::int64_t bytes_unit(const problem& p) {
 struct effort {
   bool first_only = false;
   std::size_t most_states = 200000;
+  int most_branches = 1000000000;
 };
 
 /// One request on its way: the shrinking problem, the best choice and the bound so far.
@@ -89,14 +90,14 @@ class minimiser {
       if (!shrink() || done()) return closed();
       probe(400);
       if (done()) return closed();
-      if (!for_cost_ && round < 2) guess_peaks(round == 0 ? 1 : 4);
+      if (!for_cost_ && round == 0) guess_peaks();
       if (done()) return closed();
       if (size_of(small_).strategies > before * 9 / 10 && round > 0) break;
     }
     probe(2000);
-    if (done() || spend_.first_only) return closed();
+    if (done()) return closed();
     branch(0);
-    if (!done()) prove_by_program();
+    if (!done() && !spend_.first_only) prove_by_program();
     return closed();
   }
 
@@ -426,20 +427,24 @@ class minimiser {
 
   /// Tries to reach peaks near the bound. Costs tell choices apart that peaks leave equal, so the least cost under a peak is
   /// often easier to search than the peak itself.
-  void guess_peaks(int guesses) {
-    double low = out_.bound, high = std::min(target(), 1.25 * low);
-    for (int i = 0; i < guesses && low <= high && !done() && !out_of_time(); ++i) {
-      request sub{goal::cost, r_.cost_limit, static_cast<std::int64_t>(low), r_.seconds - watch_.seconds(), r_.seed};
-      const auto answer = minimiser(original_, sub, {true, 2000}).run({});
-      MMR_TRACE("  %.3fs guess of peak %.10g: %s\n", watch_.seconds(), low, std::string(name_of(answer.outcome)).c_str());
-      if (!answer.choice.empty()) {
+  void guess_peaks() {
+    double low = out_.bound, guess = low;
+    while (!done() && !out_of_time()) {
+      const double high = std::min(target(), 1.25 * out_.bound);
+      if (low > high) return;
+      guess = std::floor(std::clamp(guess, low, high));
+      request sub{goal::cost, r_.cost_limit, static_cast<std::int64_t>(guess), r_.seconds - watch_.seconds(), r_.seed};
+      const auto answer = minimiser(original_, sub, {true, 2000, 30}).run({});
+      MMR_TRACE("  %.3fs guess of peak %.10g: %s\n", watch_.seconds(), guess, std::string(name_of(answer.outcome)).c_str());
+      if (answer.outcome == status::infeasible) raise(guess + 1);
+      // Without a proof the guess is merely left behind.
+      if (!answer.choice.empty())
         offer(answer.choice);
-        high = static_cast<double>(out_.peak) - unit_;
-        low = i == 0 ? high + 1 : std::floor((out_.bound + high) / 2 / unit_) * unit_;
-        continue;
-      }
-      if (answer.outcome == status::infeasible) raise(low + unit_);
-      low = std::floor((low + high) / 2 / unit_ + 1) * unit_;
+      else
+        low = guess + 1;
+      // Halving goes down fast where peaks lie dense; asking for any better peak ends it where few are left.
+      low = std::max(low, out_.bound);
+      guess = answer.choice.empty() && best() < 1.005 * low ? target() : (low + std::min(best(), 1.25 * low)) / 2;
     }
   }
 
@@ -460,7 +465,7 @@ class minimiser {
   }
 
   void branch(int depth) {
-    if (out_of_time()) return;
+    if (out_of_time() || spend_.most_branches-- <= 0) return;
     if (out_.after.strategies < 150) {
       probe(16000);
       if (!done()) prove_by_program();
@@ -477,6 +482,7 @@ class minimiser {
       for (std::size_t s = 0; s < low_side.size(); ++s)
         if ((low_side[s] != 0) != side) part.dead_[at(v)][s] = 1;
       if (part.shrink() && !part.done()) part.settle(depth + 1);
+      spend_.most_branches = part.spend_.most_branches;
       if (part.best() < best()) {
         out_.choice = part.out_.choice;
         out_.cost = part.out_.cost;
@@ -485,6 +491,7 @@ class minimiser {
       out_.after.variables = std::max(out_.after.variables, part.out_.after.variables);
       out_.after.rows = std::max(out_.after.rows, part.out_.after.rows);
       worst = std::min(worst, part.infeasible_ ? infinity : part.out_.bound);
+      if (spend_.first_only && !out_.choice.empty()) return;
     }
     // What is left is no better than the worse half, nor than the best choice met.
     if (worst > target())

@@ -4,7 +4,8 @@
 #include <mmr/plan/buffers.hpp>
 
 #include <algorithm>
-#include <numeric>
+#include <optional>
+#include <tuple>
 
 namespace mmr {
 
@@ -54,41 +55,55 @@ inline arena place_in_order(const std::vector<buffer>& buffers, const std::vecto
 }  // namespace detail
 
 /// Lays out the buffers of a program. Greedy orders known to come close to the peak (by size, by length of life, by area:
-/// Sekiyama et al., arXiv 1804.10001) are all tried and the smallest arena wins.
+/// Sekiyama et al., arXiv 1804.10001) are tried until one reaches it, and the smallest arena wins.
 inline arena lay_out(const program& run) {
   const auto& buffers = run.buffers;
+  const auto live = run.live_bytes();
+  const auto peak = std::max_element(live.begin(), live.end());
+  const auto peak_step = static_cast<int>(peak - live.begin());
   std::vector<int> used;
   for (std::size_t i = 0; i < buffers.size(); ++i)
     if (buffers[i].bytes > 0 && buffers[i].life.begin < buffers[i].life.end) used.push_back(static_cast<int>(i));
-  const auto length = [&](int i) {
-    const auto& b = buffers[static_cast<std::size_t>(i)];
-    return static_cast<double>(b.life.end - b.life.begin);
-  };
+  if (used.empty()) return detail::place_in_order(buffers, {});
+  const auto life = [&](int i) { return buffers[static_cast<std::size_t>(i)].life; };
+  const auto length = [&](int i) { return static_cast<double>(life(i).end - life(i).begin); };
   const auto size = [&](int i) { return static_cast<double>(buffers[static_cast<std::size_t>(i)].bytes); };
   // Buffers that live through the whole step go first in every order: they lie at the bottom without a gap.
   const auto whole = [&](int i) { return length(i) >= run.steps ? 1.0 : 0.0; };
-  const auto order = [&](auto key) {
-    auto o = used;
-    std::stable_sort(o.begin(), o.end(), [&](int i, int j) {
-      return std::tuple{-whole(i), -key(i)} < std::tuple{-whole(j), -key(j)};
+  const auto at_peak = [&](int i) { return life(i).begin <= peak_step && peak_step < life(i).end ? 1.0 : 0.0; };
+  std::optional<arena> best;
+  std::vector<std::vector<int>> orders;
+  const auto consider = [&](auto first, auto key) {
+    if (best && best->bytes <= *peak) return;
+    auto& order = orders.emplace_back(used);
+    std::stable_sort(order.begin(), order.end(), [&](int i, int j) {
+      return std::tuple{-whole(i), -first(i), -key(i)} < std::tuple{-whole(j), -first(j), -key(j)};
     });
-    return detail::place_in_order(buffers, o);
+    auto other = detail::place_in_order(buffers, order);
+    if (!best || other.bytes < best->bytes) best = std::move(other);
   };
-  const std::int64_t floor = [&] {
-    const auto live = run.live_bytes();
-    return live.empty() ? 0 : *std::max_element(live.begin(), live.end());
-  }();
-  arena best = order(size);
-  const auto consider = [&](auto key) {
-    if (best.bytes <= floor) return;
-    auto other = order(key);
-    if (other.bytes < best.bytes) best = std::move(other);
-  };
-  consider(length);
-  consider([&](int i) { return size(i) * length(i); });
-  consider([&](int i) { return -static_cast<double>(buffers[static_cast<std::size_t>(i)].life.begin); });
-  consider([&](int i) { return static_cast<double>(buffers[static_cast<std::size_t>(i)].life.end); });
-  return best;
+  const auto none = [](int) { return 0.0; };
+  const auto area = [&](int i) { return size(i) * length(i); };
+  consider(none, size);
+  consider(none, length);
+  consider(none, area);
+  consider(none, [&](int i) { return -static_cast<double>(life(i).begin); });
+  consider(none, [&](int i) { return static_cast<double>(life(i).end); });
+  // What is live at the peak must lie without a gap; the others then fill what it leaves.
+  consider(at_peak, length);
+  consider(at_peak, size);
+  consider(at_peak, area);
+  // Where all of them leave gaps, whatever ended highest is placed first, a few times over.
+  constexpr int most_tries = 16;
+  for (auto& order : orders)
+    for (int tries = 0; tries < most_tries && static_cast<double>(best->bytes) > 1.02 * static_cast<double>(*peak); ++tries) {
+      auto a = detail::place_in_order(buffers, order);
+      if (a.bytes < best->bytes) best = a;
+      std::stable_partition(order.begin(), order.end(), [&](int i) {
+        return whole(i) > 0 || a.offset[static_cast<std::size_t>(i)] + detail::aligned(buffers[static_cast<std::size_t>(i)].bytes) == a.bytes;
+      });
+    }
+  return *best;
 }
 
 }  // namespace mmr

@@ -1,0 +1,300 @@
+// Draws training steps: random mixes of the built-in operators over random axes, on random meshes, under random legal
+// strategies. Draws depend on their seed alone.
+#pragma once
+
+#include <mmr/auto_parallel.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace mmr_test {
+
+/// Numbers that are the same on every platform, unlike those of the standard distributions.
+class dice {
+ public:
+  explicit dice(std::uint64_t seed) : state_(mmr::detail::mixed(seed + 0x9e3779b9u)) {}
+  /// 0 .. n-1.
+  std::size_t below(std::size_t n) {
+    state_ = mmr::detail::mixed(state_);
+    return static_cast<std::size_t>((state_ >> 33) % n);
+  }
+  bool one_in(std::size_t n) { return below(n) == 0; }
+  template <class V>
+  auto pick(const V& from) {
+    return from[below(from.size())];
+  }
+  template <class V>
+  void shuffle(V& v) {
+    for (std::size_t i = v.size(); i > 1; --i) std::swap(v[i - 1], v[below(i)]);
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
+/// A random model, closed into a training step in double.
+class random_graph {
+ public:
+  /// Extents are drawn from `extents`; no tensor has more than `most_elements`.
+  random_graph(std::uint64_t seed, std::vector<std::int64_t> extents, std::int64_t most_elements)
+      : dice_(seed), most_elements_(most_elements) {
+    for (const char* name : {"a", "b", "c", "d", "e", "f"}) axes_.push_back({name, dice_.pick(extents), !dice_.one_in(12)});
+    b_.g.microbatches = dice_.one_in(2) ? 1 : 1 + static_cast<int>(dice_.below(3));
+    for (std::size_t i = 0, n = 1 + dice_.below(2); i < n; ++i) keep(source(mmr::tensor_class::input, random_dims(3), 1));
+    for (std::size_t i = 0, n = 1 + dice_.below(2); i < n; ++i) keep(parameter(random_dims(4), 1));
+    if (dice_.one_in(2)) embedding();
+    for (std::size_t i = 0, n = 4 + dice_.below(8); i < n; ++i) add_operator();
+    mmr::autodiff(b_, rule()).run(loss());
+  }
+
+  const mmr::graph& graph() const { return b_.g; }
+
+ private:
+  using dims = std::vector<mmr::dimension>;
+
+  const dims& dims_of(mmr::tensor_id t) const { return b_.g.tensor_of(t).type.dims; }
+  static std::int64_t count(const dims& d) { return mmr::tensor_type{mmr::dtype::f64, d}.count(); }
+  static bool has(const dims& d, const std::string& axis) {
+    return std::any_of(d.begin(), d.end(), [&](const auto& x) { return x.axis == axis; });
+  }
+
+  dims random_dims(std::size_t most) {
+    auto all = axes_;
+    dice_.shuffle(all);
+    dims out;
+    const auto n = 1 + dice_.below(most);
+    for (const auto& a : all) {
+      if (out.size() == n) break;
+      out.push_back(a);
+      if (count(out) > most_elements_) out.pop_back();
+    }
+    if (out.empty()) out.push_back(*std::min_element(axes_.begin(), axes_.end(), [](auto& x, auto& y) { return x.extent < y.extent; }));
+    return out;
+  }
+
+  mmr::tensor_id source(mmr::tensor_class kind, const dims& d, double deviation, mmr::dtype element = mmr::dtype::f64) {
+    mmr::tensor_info t;
+    t.name = (kind == mmr::tensor_class::parameter ? "p" : "x") + std::to_string(names_++);
+    t.type = {element, d};
+    t.kind = kind;
+    t.start = mmr::init::normal(deviation);
+    t.stored.name = t.name;
+    t.decays = dice_.one_in(2);
+    return b_.source(t);
+  }
+  mmr::tensor_id parameter(const dims& d, double deviation) { return source(mmr::tensor_class::parameter, d, deviation); }
+  /// A parameter over the dimensions, or something that is there and has them (so that parameters are tied, and results
+  /// used several times).
+  mmr::tensor_id some_over(const dims& d, double deviation) {
+    std::vector<mmr::tensor_id> fit;
+    for (auto t : pool_)
+      if (dims_of(t) == d) fit.push_back(t);
+    if (!fit.empty() && dice_.one_in(2)) return dice_.pick(fit);
+    const auto fresh = parameter(d, deviation);
+    if (dice_.one_in(3)) keep(fresh);
+    return fresh;
+  }
+  void keep(mmr::tensor_id t) { pool_.push_back(t); }
+  template <class Op>
+  void keep_results(const Op& op, const std::vector<mmr::tensor_id>& in, std::size_t results = 1) {
+    const auto out = b_.emit(op, in);
+    for (std::size_t r = 0; r < results; ++r) keep(out[r]);
+  }
+
+  /// Recent results more often than early ones, so that graphs grow deep; those with at least `axes` dimensions.
+  mmr::tensor_id pick(std::size_t axes = 0) {
+    std::vector<mmr::tensor_id> fit;
+    for (auto t : pool_)
+      if (dims_of(t).size() >= axes) fit.push_back(t);
+    if (fit.empty()) return -1;
+    const auto n = fit.size();
+    return fit[dice_.one_in(2) ? n - 1 - dice_.below(std::min<std::size_t>(n, 3)) : dice_.below(n)];
+  }
+  dims trailing(const dims& d) {
+    const auto n = 1 + dice_.below(d.size());
+    return {d.end() - static_cast<std::ptrdiff_t>(n), d.end()};
+  }
+
+  void embedding() {
+    auto rows = random_dims(2), table = dims{};
+    for (const auto& a : axes_)
+      if (!has(rows, a.axis) && table.size() < 2) table.push_back(a);
+    auto whole = rows;
+    whole.push_back(table[1]);
+    if (count(whole) > most_elements_ || count(table) > most_elements_) return;
+    const auto tokens = source(mmr::tensor_class::input, rows, 0, mmr::dtype::i32);
+    words_[b_.g.tensor_of(tokens).name] = table[0].extent;
+    const auto t = some_over(table, 1);
+    keep_results(mmr::op::embedding{}, {tokens, t});
+    if (dice_.one_in(2)) keep(t);
+  }
+
+  /// x with one to three weights over shared and new axes, in any order of dimensions; weights may be other results.
+  bool contraction() {
+    const auto x = pick(1);
+    auto left = dims_of(x);
+    std::set<std::string> summed;
+    dims weight, result;
+    for (const auto& d : left) {
+      const auto fate = dice_.below(4);  // sum it, walk it together, or leave it to x alone
+      if (fate == 0) summed.insert(d.axis), weight.push_back(d);
+      if (fate == 1) weight.push_back(d);
+    }
+    if (weight.empty()) weight.push_back(left.back()), summed.insert(left.back().axis);
+    for (const auto& a : axes_)
+      if (!has(left, a.axis) && weight.size() < 4 && dice_.one_in(4)) weight.push_back(a);
+    for (const auto* from : {&left, &weight})
+      for (const auto& d : *from)
+        if (!summed.contains(d.axis) && !has(result, d.axis)) result.push_back(d);
+    if (result.size() > 4 || count(result) > most_elements_ || count(weight) > most_elements_) return false;
+    dice_.shuffle(weight);
+    dice_.shuffle(result);
+    double n = 1;
+    for (const auto& d : weight)
+      if (summed.contains(d.axis)) n *= static_cast<double>(d.extent);
+    mmr::op::contract op;
+    for (const auto& d : result) op.result_axes.push_back(d.axis);
+    std::vector<mmr::tensor_id> in{x};
+    const int terms = dice_.one_in(2) ? 1 : 1 + static_cast<int>(dice_.below(3));
+    for (int t = 0; t < terms; ++t) {
+      if (t > 0 && dice_.one_in(2)) dice_.shuffle(weight);
+      const auto w = some_over(weight, 1 / std::sqrt(n));
+      auto at = std::find(in.begin(), in.end(), w);
+      if (at == in.end()) in.push_back(w), at = in.end() - 1;
+      op.terms.push_back({t, 0, static_cast<int>(at - in.begin())});
+    }
+    keep_results(op, in, static_cast<std::size_t>(terms));
+    return true;
+  }
+
+  bool attention() {
+    const auto q = pick(4);
+    if (q < 0) return false;
+    const auto d = dims_of(q);
+    keep_results(mmr::op::attention{}, {q, some_over(d, 1), some_over(d, 1)});
+    return true;
+  }
+
+  bool normalise() {
+    const auto x = pick(1);
+    if (x < 0) return false;
+    const dims last{dims_of(x).back()};
+    keep_results(mmr::op::layer_norm{}, {x, some_over(last, 1), some_over(last, 1)});
+    return true;
+  }
+
+  void add_operator() {
+    for (;;)
+      if (try_operator(dice_.below(14))) return;
+  }
+  bool try_operator(std::size_t which) {
+    const auto x = pick(which >= 4 && which <= 6 ? 1 : 0);
+    if (x < 0) return false;
+    const auto d = dims_of(x);
+    const double p = dice_.one_in(4) ? 0.0 : 0.3;
+    switch (which) {
+      case 0: return keep_results(mmr::op::add{}, {x, some_over(d, 1)}), true;
+      case 1: return keep_results(mmr::op::multiply{}, {x, some_over(d, 1)}), true;
+      case 2: return keep_results(mmr::op::scale{0.5 + 0.25 * static_cast<double>(dice_.below(4))}, {x}), true;
+      case 3: return keep_results(mmr::op::gelu{}, {x}), true;
+      case 4: return keep_results(mmr::op::bias{}, {x, some_over(trailing(d), 1)}), true;
+      case 5: return keep_results(mmr::op::bias_gelu{}, {x, some_over(trailing(d), 1)}), true;
+      case 6: return keep_results(mmr::op::bias_dropout_add{p, stream_++}, {x, some_over(trailing(d), 1), some_over(d, 1)}), true;
+      case 7: return d.empty() ? false : (keep_results(mmr::op::softmax{}, {x}), true);
+      case 8: return normalise();
+      case 9: return keep_results(mmr::op::dropout{0.3, stream_++}, {x}), true;
+      case 10: return attention();
+      default: return pick(1) >= 0 && contraction();
+    }
+  }
+
+  /// Sum of one to three terms, so that some results matter twice and most matter at all.
+  mmr::tensor_id loss() {
+    mmr::tensor_id total = -1;
+    std::vector<mmr::tensor_id> of;
+    for (std::size_t i = 0, n = 1 + dice_.below(3); i < n; ++i) of.push_back(i == 0 ? pool_.back() : pick());
+    // Something trained must stand behind the loss.
+    if (std::none_of(of.begin(), of.end(), [&](auto t) { return b_.trainable(t); }))
+      of.push_back(*std::find_if(pool_.begin(), pool_.end(), [&](auto t) { return b_.trainable(t); }));
+    for (auto t : of) {
+      const auto one = dims_of(t).empty() || dice_.one_in(3) ? mean_square(t) : cross_entropy(t);
+      total = total < 0 ? one : b_.emit(mmr::op::add{}, {total, one})[0];
+    }
+    return total;
+  }
+  mmr::tensor_id mean_square(mmr::tensor_id t) {
+    const auto square = b_.emit(mmr::op::multiply{}, {t, t})[0];
+    const auto ones = source(mmr::tensor_class::input, dims_of(t), 1);
+    const auto sum = b_.emit(mmr::op::contract{{{0, 0, 1}}, {}}, {square, ones})[0];
+    return b_.emit(mmr::op::scale{1 / static_cast<double>(count(dims_of(t)) * b_.g.microbatches)}, {sum})[0];
+  }
+  mmr::tensor_id cross_entropy(mmr::tensor_id logits) {
+    auto rows = dims_of(logits);
+    const auto words = rows.back().extent;
+    rows.pop_back();
+    const auto targets = source(mmr::tensor_class::input, rows, 0, mmr::dtype::i32);
+    words_[b_.g.tensor_of(targets).name] = words;
+    const auto m = b_.emit(mmr::op::row_max{}, {logits})[0], s = b_.emit(mmr::op::sum_exp{}, {logits, m})[0],
+               p = b_.emit(mmr::op::pick{}, {logits, targets})[0];
+    const double factor = 1.0 / static_cast<double>(count(rows) * b_.g.microbatches);
+    return b_.emit(mmr::op::cross_entropy{factor, logits, targets}, {m, s, p})[0];
+  }
+
+  mmr::update_rule rule() {
+    const double clip = dice_.one_in(3) ? 0.1 : dice_.one_in(4) ? 1e6 : 0.0;
+    // Velocity keeps the gradient itself, for the comparison; a large epsilon keeps AdamW from making noise large.
+    if (dice_.one_in(2)) return mmr::sgd{dice_.one_in(6) ? 0.0 : 0.9, 0.1, clip}.rule();
+    return mmr::adamw{.epsilon = 1e-4, .clip_norm = clip}.rule();
+  }
+
+  dice dice_;
+  std::int64_t most_elements_;
+  dims axes_;
+  mmr::graph_builder b_;
+  std::vector<mmr::tensor_id> pool_;
+  std::uint32_t stream_ = 1;
+  int names_ = 0;
+
+ public:
+  /// Words that an integer input chooses from, by its name.
+  std::map<std::string, std::int64_t> words_;
+};
+
+/// One to three mesh axes of sizes 1, 2, 3 and 5, at most `most` ranks.
+inline mmr::mesh random_mesh(dice& d, int most) {
+  for (;;) {
+    mmr::mesh m;
+    const char* names[] = {"x", "y", "z"};
+    for (std::size_t a = 0, n = 1 + d.below(3); a < n; ++a)
+      m.axes.push_back({.name = names[a], .size = d.pick(std::vector{1, 2, 2, 3, 3, 5})});
+    if (m.rank_count() > 1 && m.rank_count() <= most) return m;
+  }
+}
+
+/// A strategy for every operator: any at all, or (`aligned`) mostly the one that gives each mesh axis to its favourite
+/// axis of the model, so that data stays where it is and buffers pass from operator to operator.
+inline std::vector<mmr::strategy> random_strategies(const mmr::graph& g, const mmr::mesh& m, dice& d, bool aligned) {
+  std::array<std::string, mmr::mesh::max_axes> favourite;
+  for (auto& f : favourite) f = std::string(1, static_cast<char>('a' + d.below(6)));
+  std::vector<mmr::strategy> all;
+  for (mmr::op_id o = 0; o < g.ops(); ++o) {
+    const auto legal = mmr::strategies_of(g.op(o), m);
+    auto s = d.pick(legal);
+    if (aligned && !d.one_in(4)) {
+      mmr::strategy wanted;
+      for (int a = 0; a < m.count(); ++a) {
+        const int l = g.op(o).loops.find_loop(favourite[static_cast<std::size_t>(a)]);
+        if (l >= 0) wanted[a] = static_cast<mmr::axis_choice>(l);
+      }
+      if (std::find(legal.begin(), legal.end(), wanted) != legal.end()) s = wanted;
+    }
+    all.push_back(s);
+  }
+  return all;
+}
+
+}  // namespace mmr_test

@@ -74,17 +74,20 @@ class op_model final : public op_rules {
 /// One named static_assert for each member that an operator's type must have.
 template <class Op>
 consteval void check_operator() {
-  static_assert(requires { std::string_view{Op::name}; }, "mmr: an operator needs `static constexpr std::string_view name`");
-  static_assert(
-      requires(const Op& op, const std::vector<tensor_type>& in) {
-        { op.sign(in) } -> std::same_as<signature>;
-      },
-      "mmr: an operator needs `signature sign(const std::vector<tensor_type>&) const`: its loops, operands and results");
-  static_assert(
-      requires(const Op& op, std::span<const std::int64_t> sizes) {
-        { op.flops(sizes) } -> std::convertible_to<double>;
-      },
-      "mmr: an operator needs `double flops(std::span<const std::int64_t> loop_sizes) const`");
+  if constexpr (!requires { std::string_view{Op::name}; })
+    static_assert(mistake::operator_lacks_name<Op>,
+                  "mmr: operator_lacks_name<operator>: give it `static constexpr std::string_view name`");
+  if constexpr (!requires(const Op& op, const std::vector<tensor_type>& in) {
+                  { op.sign(in) } -> std::same_as<signature>;
+                })
+    static_assert(mistake::operator_lacks_sign<Op>,
+                  "mmr: operator_lacks_sign<operator>: give it `signature sign(const std::vector<tensor_type>&) const`, its "
+                  "loops, operands and results");
+  if constexpr (!requires(const Op& op, std::span<const std::int64_t> sizes) {
+                  { op.flops(sizes) } -> std::convertible_to<double>;
+                })
+    static_assert(mistake::operator_lacks_flops<Op>,
+                  "mmr: operator_lacks_flops<operator>: give it `double flops(std::span<const std::int64_t> loop_sizes) const`");
   if constexpr (!has_kernel<cpu_device, Op>)
     static_assert(mistake::operator_has_no_kernel_for_device<Op, cpu_device>,
                   "mmr: operator_has_no_kernel_for_device<operator, device>: specialise mmr::kernel<device, operator>");

@@ -31,8 +31,9 @@ constexpr std::vector<std::string_view> axis_names(const tensor<T, A...>*) {
 template <class... Results, class Op, class First, class... Rest>
 auto apply(const Op& op, First first, Rest... rest) {
   auto* owner = first.owner;
-  const auto out = owner->emit(op, std::vector<tensor_id>{first.id, rest.id...});
+  if (!owner) fail("operator '", Op::name, "' was given a tensor that no declaration made");
   (..., (rest.owner == owner ? void() : fail("operator '", Op::name, "' mixes tensors of two declarations")));
+  const auto out = owner->emit(op, std::vector<tensor_id>{first.id, rest.id...});
   if (out.size() < sizeof...(Results))
     fail("operator '", Op::name, "' states ", out.size(), " results where its typed function names ", sizeof...(Results));
   std::size_t r = 0;

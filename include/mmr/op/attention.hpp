@@ -63,12 +63,29 @@ struct attention {
 
 }  // namespace op
 
+namespace detail {
+template <class T, axis_type Batch, axis_type Seq, axis_type Heads, axis_type Features>
+tensor<T, Batch, Seq, Heads> attention_rows(tensor<T, Batch, Seq, Heads, Features>);
+template <class Op, class Seq, class T, class... A>
+consteval void require_heads(const tensor<T, A...>*) {
+  require_axis<Op, Seq, tensor<T, A...>>();
+  if constexpr (sizeof...(A) != 4)
+    static_assert(mistake::operands_have_different_axes<Op, tensor<T, A...>>,
+                  "mmr: operands_have_different_axes<operator, operands...>: attention is over (batch, positions, heads, features)");
+  else
+    require_same_axes<Op, tensor<T, std::tuple_element_t<0, std::tuple<A...>>, Seq, std::tuple_element_t<2, std::tuple<A...>>,
+                                 std::tuple_element_t<3, std::tuple<A...>>>,
+                      tensor<T, A...>>();
+}
+}  // namespace detail
+
 /// Causal attention of each head over positions `Seq`: q, k, v over (Batch, Seq, Heads, Features), and so the result.
-template <axis_type Seq, class T, axis_type Batch, axis_type Heads, axis_type Features, class K, class V>
-tensor<T, Batch, Seq, Heads, Features> causal_attention(tensor<T, Batch, Seq, Heads, Features> q, K k, V v) {
-  require_one_dtype<op::attention, decltype(q), K, V>();
-  require_same_axes<op::attention, decltype(q), K, V>();
-  return std::get<0>(apply<decltype(q), tensor<T, Batch, Seq, Heads>>(op::attention{}, q, k, v));
+template <axis_type Seq, class Q, class K, class V>
+Q causal_attention(Q q, K k, V v) {
+  detail::require_heads<op::attention, Seq>(static_cast<const Q*>(nullptr));
+  require_one_dtype<op::attention, Q, K, V>();
+  require_same_axes<op::attention, Q, K, V>();
+  return std::get<0>(apply<Q, decltype(detail::attention_rows(q))>(op::attention{}, q, k, v));
 }
 
 }  // namespace mmr

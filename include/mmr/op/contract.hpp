@@ -136,9 +136,8 @@ struct linear;
 template <class X, class W>
 auto linear(X x, W w) {
   using shared = common_axes<typename W::axis_list, typename X::axis_list>;
-  if constexpr (shared::count == 0)
-    static_assert(mistake::operands_have_different_axes<op::linear, X, W>,
-                  "mmr: operands_have_different_axes<operator, operands...>: linear needs an axis that input and weight share");
+  if constexpr (shared::count == 0 && W::axis_list::count > 0)
+    detail::require_axes<op::linear, X>(typename W::axis_list{});
   else
     return detail::contract_over<op::linear>(shared{}, x, w);
 }

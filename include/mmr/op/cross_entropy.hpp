@@ -84,11 +84,13 @@ struct cross_entropy {
 
 /// Mean over all rows (and over the microbatches of a step) of -log softmax(logits)[target]: logits[A..., Vocab],
 /// targets[A...] in 0..Vocab-1.
-template <class T, class... L, class... A>
-scalar<T> cross_entropy(tensor<T, L...> logits, tensor<std::int32_t, A...> targets) {
+template <class T, class... L, class Target, class... A>
+scalar<T> cross_entropy(tensor<T, L...> logits, tensor<Target, A...> targets) {
+  require_dtype<op::cross_entropy, std::int32_t, tensor<Target, A...>>();
   (require_axis<op::cross_entropy, A, tensor<T, L...>>(), ...);
-  static_assert(sizeof...(L) == sizeof...(A) + 1,
-                "mmr: cross_entropy takes logits over the axes of the targets and then the vocabulary");
+  // The rows of the logits, without the vocabulary, are those of the targets.
+  using vocabulary = typename last_axis<axes<L...>>::type;
+  require_same_axes<op::cross_entropy, tensor<T, A...>, tensor_over<T, axes_without<axes<L...>, axes<vocabulary>>>>();
   using rows = tensor<T, A...>;
   const auto m = apply<rows>(op::row_max{}, logits);
   const auto s = apply<rows>(op::sum_exp{}, logits, m);

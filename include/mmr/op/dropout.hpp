@@ -76,9 +76,10 @@ tensor<T, A...> dropout(tensor<T, A...> x, double probability) {
 }
 
 /// residual + dropout(x + b), with b over the trailing axes of x: one pass over memory.
-template <class T, class... A, class U, class... B>
-tensor<T, A...> bias_dropout_add(tensor<T, A...> x, tensor<U, B...> b, tensor<T, A...> residual, double probability) {
-  require_one_dtype<op::bias_dropout_add, tensor<T, A...>, tensor<U, B...>>();
+template <class T, class... A, class U, class... B, class Residual>
+tensor<T, A...> bias_dropout_add(tensor<T, A...> x, tensor<U, B...> b, Residual residual, double probability) {
+  require_one_dtype<op::bias_dropout_add, tensor<T, A...>, tensor<U, B...>, Residual>();
+  require_same_axes<op::bias_dropout_add, tensor<T, A...>, Residual>();
   detail::require_trailing<op::bias_dropout_add, tensor<T, A...>>(axes<B...>{});
   if (!(probability >= 0 && probability < 1)) fail("dropout: the probability is ", probability, "; it must be in [0, 1)");
   return apply<tensor<T, A...>>(op::bias_dropout_add{probability, x.owner->next_stream()}, x, b, residual);

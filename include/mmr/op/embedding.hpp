@@ -45,9 +45,10 @@ struct embedding {
 }  // namespace op
 
 /// Rows of `table` named by the tokens: tokens[A...] and table[Vocab, Embed] give [A..., Embed].
-template <class... A, class T, axis_type Vocab, axis_type Embed>
-tensor<T, A..., Embed> embedding(tensor<std::int32_t, A...> tokens, tensor<T, Vocab, Embed> table) {
-  static_assert(!is_one_of<Vocab, A...>, "mmr: embedding: the tokens may not have the vocabulary axis");
+template <class Token, class... A, class T, axis_type Vocab, axis_type Embed>
+tensor<T, A..., Embed> embedding(tensor<Token, A...> tokens, tensor<T, Vocab, Embed> table) {
+  require_dtype<op::embedding, std::int32_t, tensor<Token, A...>>();
+  static_assert(detail::axes_are_distinct<A..., Vocab, Embed>());
   return apply<tensor<T, A..., Embed>>(op::embedding{}, tokens, table);
 }
 

@@ -37,16 +37,12 @@ struct layer_norm {
 }  // namespace op
 
 /// Normalises x over `Over`, its last axis, then scales by gamma[Over] and shifts by beta[Over].
-template <axis_type Over, class T, class... A, class U, class... G>
-tensor<T, A...> layer_norm(tensor<T, A...> x, tensor<U, G...> gamma, tensor<U, G...> beta, double epsilon = 1e-5) {
-  require_axis<op::layer_norm, Over, tensor<T, A...>>();
-  require_axis<op::layer_norm, Over, tensor<U, G...>>();
-  require_one_dtype<op::layer_norm, tensor<T, A...>, tensor<U, G...>>();
-  static_assert(sizeof...(G) == 1, "mmr: layer_norm takes gamma and beta over the normalised axis alone");
-  using list = typename tensor<T, A...>::axis_list;
-  static_assert(std::same_as<Over, std::tuple_element_t<sizeof...(A) - 1, std::tuple<A...>>>,
-                "mmr: layer_norm runs over the last axis of its operand");
-  using rows = tensor_over<T, axes_without<list, axes<Over>>>;
+template <axis_type Over, class T, class... A, class Gamma, class Beta>
+tensor<T, A...> layer_norm(tensor<T, A...> x, Gamma gamma, Beta beta, double epsilon = 1e-5) {
+  require_last_axis<op::layer_norm, Over, tensor<T, A...>>();
+  require_same_axes<op::layer_norm, tensor<T, Over>, Gamma, Beta>();
+  require_one_dtype<op::layer_norm, tensor<T, A...>, Gamma, Beta>();
+  using rows = tensor_over<T, axes_without<axes<A...>, axes<Over>>>;
   return std::get<0>(apply<tensor<T, A...>, rows, rows>(op::layer_norm{epsilon}, x, gamma, beta));
 }
 

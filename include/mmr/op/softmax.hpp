@@ -40,9 +40,7 @@ struct softmax {
 /// Softmax over `Over`, the last axis of x.
 template <axis_type Over, class T, class... A>
 tensor<T, A...> softmax(tensor<T, A...> x) {
-  require_axis<op::softmax, Over, tensor<T, A...>>();
-  static_assert(std::same_as<Over, std::tuple_element_t<sizeof...(A) - 1, std::tuple<A...>>>,
-                "mmr: softmax runs over the last axis of its operand");
+  require_last_axis<op::softmax, Over, tensor<T, A...>>();
   return apply<tensor<T, A...>>(op::softmax{}, x);
 }
 

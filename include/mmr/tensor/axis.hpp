@@ -92,10 +92,32 @@ using common_axes = typename filter_axes<true, List, Other>::type;
 template <class List, class Other>
 using axes_without = typename filter_axes<false, List, Other>::type;
 
-/// Whether no axis stands twice in the list.
+/// The first axis whose name stands twice in the list, or void. Axes are told apart by name: the graph knows no types.
 template <class... A>
-inline constexpr bool all_distinct = true;
+struct repeated_axis {
+  using type = void;
+};
 template <class First, class... Rest>
-inline constexpr bool all_distinct<First, Rest...> = !is_one_of<First, Rest...> && all_distinct<Rest...>;
+struct repeated_axis<First, Rest...> {
+  template <bool Here, class Axis, class... Others>
+  struct pick {
+    using type = Axis;
+  };
+  template <class Axis, class... Others>
+  struct pick<false, Axis, Others...> : repeated_axis<Others...> {};
+  using type = typename pick<((First::name == Rest::name) || ...), First, Rest...>::type;
+};
+
+/// The last axis of a list; void of an empty one.
+template <class List>
+struct last_axis {
+  using type = void;
+};
+template <class Only>
+struct last_axis<axes<Only>> {
+  using type = Only;
+};
+template <class First, class... Rest>
+struct last_axis<axes<First, Rest...>> : last_axis<axes<Rest...>> {};
 
 }  // namespace mmr

@@ -1,0 +1,13 @@
+// expect: parameters are floating point
+// An integer parameter.
+#include "model.hpp"
+
+#include <mmr/graph/declaration.hpp>
+
+template <class Op>
+struct mmr::kernel<mmr::cpu_device, Op> {
+  template <class T>
+  static void run(const Op&, const mmr::kernel_args&) {}
+};
+
+auto wrong(mmr::declaration& m) { return m.parameter<std::int32_t, Batch>("steps", mmr::init::zeros()); }

@@ -111,7 +111,7 @@ void train(C& world, const mmr::graph& g, const mmr::mesh& m, const mmr::plan& p
   collect(trainer.run().arena_bytes(), out.allocated);
   if (!o.save.empty()) trainer.save(o.save);
   if (o.sample > 0) {
-    const auto text = generate<T>(trainer, o.model, world, o.sample, o.seed);
+    const auto text = generate<T>(trainer, o.model, o.sample, o.seed);
     if (first) out.text = text;
   }
 }
@@ -184,22 +184,14 @@ int run(const options& o, int argc, char** argv) {
   return mmr::run_mpi(argc, argv, [&](mmr::mpi_communicator& world) {
     if (world.size() != m.rank_count())
       mmr::fail("the mesh ", m.text(), " has ", m.rank_count(), " ranks but mpirun started ", world.size(), "; make them equal");
-    // Rank 0 plans; the others take its plan, as time limits could make theirs another one.
     mmr::planner planner(g, m);
     planned plans;
-    std::string text;
-    if (world.rank() == 0) {
+    const auto p = mmr::share_plan(world, planner.where(), [&] {
       plans = make_plans(o, planner);
       if (!o.save_plan.empty()) mmr::save_plan(plans.run, g, m, o.save_plan);
       show(o, plans, planner);
-      text = mmr::to_json(plans.run, g, m).dump();
-    }
-    auto length = static_cast<std::int32_t>(text.size());
-    world.broadcast(&length, 1, mmr::dtype::i32, 0);
-    std::vector<std::int32_t> bytes(text.begin(), text.end());
-    bytes.resize(static_cast<std::size_t>(length));
-    world.broadcast(bytes.data(), length, mmr::dtype::i32, 0);
-    const auto p = mmr::plan_from_json(std::string(bytes.begin(), bytes.end()), "rank 0", planner.where());
+      return plans.run;
+    });
     train<T>(world, g, m, p, o, data, out);
     if (world.rank() == 0) finish(o, plans, out);
     return 0;

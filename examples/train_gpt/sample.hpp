@@ -1,15 +1,14 @@
-// Generates text from a model in training: an inference graph on the same mesh, its parameters placed as the trainer's.
+// Generates text from a model in training.
 #pragma once
 
 #include "options.hpp"
 
 #include <cmath>
-#include <cstring>
 #include <string>
 #include <vector>
 
 template <class T, mmr::communicator C>
-std::string generate(mmr::trainer<C>& trained, const mmr::gpt::config& trained_config, C& world, std::int64_t length,
+std::string generate(mmr::trainer<C>& trained, const mmr::gpt::config& trained_config, std::int64_t length,
                      std::uint64_t seed) {
   using namespace mmr;
   auto config = trained_config;
@@ -17,28 +16,7 @@ std::string generate(mmr::trainer<C>& trained, const mmr::gpt::config& trained_c
   config.dropout = 0;
   declaration m;
   const auto g = m.inference(gpt::logits<T>(m, config));
-  auto& run = trained.run();
-  const auto& s = run.where();
-
-  // The weights stay where they are: each parameter is pinned to the placement that training gave it.
-  plan_request r;
-  r.minimise = goal::time;
-  std::map<std::string, tensor_id> training;
-  for (auto t : detail::kept_tensors(s.g, tensor_class::parameter)) training[s.g.tensor_of(t).name] = t;
-  const auto parameters = detail::kept_tensors(g, tensor_class::parameter);
-  for (auto t : parameters) {
-    const auto place = run.place(training.at(g.tensor_of(t).name));
-    for (int a = 0; a < s.m.count(); ++a)
-      r.fixed.shard(t, place[a] < 0 ? "" : g.tensor_of(t).type.dims[static_cast<std::size_t>(place[a])].axis, s.m.axis(a).name);
-  }
-  const auto p = planner(g, s.m).make(r);
-  executor<C> inference(g, s.m, p, world);
-  for (auto t : parameters) {
-    const auto& name = g.tensor_of(t).name;
-    const auto extents = extents_of(g.tensor_of(t).type);
-    std::memcpy(inference.data(t), run.data(training.at(name)),
-                static_cast<std::size_t>(local_count(s.m, extents, inference.place(t), run.rank())) * sizeof(T));
-  }
+  evaluation model(g, trained.run());
 
   std::vector<std::int32_t> window{'\n'};
   std::string text;
@@ -51,10 +29,8 @@ std::string generate(mmr::trainer<C>& trained, const mmr::gpt::config& trained_c
       }
   };
   for (std::int64_t n = 0; n < length; ++n) {
-    inference.step({}, fill);
     // Every rank draws the same byte: the logits and the random number are the same everywhere.
-    const auto* row = static_cast<const T*>(inference.data(g.loss)) +
-                      static_cast<std::int64_t>(window.size() - 1) * config.vocab;
+    const auto* row = model.template result<T>(fill).data() + static_cast<std::int64_t>(window.size() - 1) * config.vocab;
     const auto words = std::min<std::int64_t>(config.vocab, 256);
     constexpr double temperature = 0.8;
     double most = -1e300, sum = 0;

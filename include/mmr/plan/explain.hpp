@@ -11,12 +11,20 @@
 namespace mmr {
 
 namespace detail {
-inline std::string mebibytes(double bytes) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2f", bytes / (1 << 20));
-  return text;
-}
-inline std::string mebibytes(std::int64_t bytes) { return mebibytes(static_cast<double>(bytes)); }
+/// The unit for a table of byte counts: small models read in KiB, others in MiB.
+class byte_unit {
+ public:
+  explicit byte_unit(std::int64_t largest) : small_(largest < 10 << 20) {}
+  std::string name() const { return small_ ? "KiB" : "MiB"; }
+  std::string operator()(std::int64_t bytes) const {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.2f", static_cast<double>(bytes) / (small_ ? 1 << 10 : 1 << 20));
+    return text;
+  }
+
+ private:
+  bool small_;
+};
 inline std::string milliseconds(double seconds) {
   char text[32];
   std::snprintf(text, sizeof text, "%.2f", 1e3 * seconds);
@@ -26,15 +34,18 @@ inline std::string milliseconds(double seconds) {
 
 /// A table of plans: bytes of rank 0 (which holds a largest part) by class, redundancy, peak, arena, modelled step time.
 inline void print_comparison(std::ostream& out, const std::vector<plan>& plans) {
-  text_table table({{"plan", align::left}, {"params", align::right, "MiB"}, {"grads", align::right, "MiB"},
-                    {"optim", align::right, "MiB"}, {"activ", align::right, "MiB"}, {"redundant", align::right, "MiB"},
-                    {"peak", align::right, "MiB"}, {"arena", align::right, "MiB"}, {"step", align::right, "ms"},
-                    {"sent", align::right, "MiB"}, {"proved", align::left}});
+  std::int64_t largest = 0;
+  for (const auto& p : plans) largest = std::max(largest, peak_bytes(p));
+  const detail::byte_unit unit(largest);
+  text_table table({{"plan", align::left}, {"params", align::right, unit.name()}, {"grads", align::right, unit.name()},
+                    {"optim", align::right, unit.name()}, {"activ", align::right, unit.name()}, {"redundant", align::right, unit.name()},
+                    {"peak", align::right, unit.name()}, {"arena", align::right, unit.name()}, {"step", align::right, "ms"},
+                    {"sent", align::right, unit.name()}, {"proved", align::left}});
   for (const auto& p : plans) {
     const auto& r = p.per_rank.front();
-    table.add_row({p.name, detail::mebibytes(r.parameters), detail::mebibytes(r.gradients), detail::mebibytes(r.optimizer),
-                   detail::mebibytes(r.activations), detail::mebibytes(r.redundant), detail::mebibytes(peak_bytes(p)),
-                   detail::mebibytes(r.arena), detail::milliseconds(p.step_seconds), detail::mebibytes(p.sent_bytes),
+    table.add_row({p.name, unit(r.parameters), unit(r.gradients), unit(r.optimizer),
+                   unit(r.activations), unit(r.redundant), unit(peak_bytes(p)),
+                   unit(r.arena), detail::milliseconds(p.step_seconds), unit(p.sent_bytes),
                    p.proved ? "yes" : "no"});
   }
   out << table;
@@ -103,18 +114,19 @@ inline void explain(std::ostream& out, setting& s, const plan& p) {
     for (const auto& t : x.operands) add(t, op.name);
     add(x.write_back, "its own place");
   }
+  const detail::byte_unit unit(peak_bytes(p));
   text_table kept({{"stored tensor", align::left}, {"class", align::left}, {"placement", align::left},
-                   {"times", align::right}, {"a rank", align::right, "MiB"}, {"redundant", align::right, "MiB"}});
+                   {"times", align::right}, {"a rank", align::right, unit.name()}, {"redundant", align::right, unit.name()}});
   for (const auto& key : tensor_order) {
     auto& l = tensors[key];
-    l.cells.insert(l.cells.end(), {std::to_string(l.times), detail::mebibytes(l.bytes), detail::mebibytes(l.redundant)});
+    l.cells.insert(l.cells.end(), {std::to_string(l.times), unit(l.bytes), unit(l.redundant)});
     kept.add_row(l.cells);
   }
   text_table moved({{"resharded tensor", align::left}, {"for", align::left}, {"source → target", align::left},
-                    {"how", align::left}, {"times", align::right}, {"sent", align::right, "MiB"}, {"time", align::right, "ms"}});
+                    {"how", align::left}, {"times", align::right}, {"sent", align::right, unit.name()}, {"time", align::right, "ms"}});
   for (const auto& key : move_order) {
     auto& l = moves[key];
-    l.cells.insert(l.cells.end(), {std::to_string(l.times), detail::mebibytes(l.bytes), detail::milliseconds(l.seconds)});
+    l.cells.insert(l.cells.end(), {std::to_string(l.times), unit(l.bytes), detail::milliseconds(l.seconds)});
     moved.add_row(l.cells);
   }
   out << kept << "\n" << moved;

@@ -15,11 +15,11 @@ enum class goal { memory, time };
 
 struct plan_request {
   goal minimise = goal::memory;
-  std::optional<double> slowdown;        ///< memory: at most (1 + slowdown) x the time of the fastest plan
-  std::optional<std::int64_t> budget;    ///< peak bytes a rank
-  std::string scheme;                    ///< a fixed scheme instead of the whole space; least time within it
-  scheme_axes axes;                      ///< of the model, for the schemes
-  pins fixed;
+  std::optional<double> slowdown{};      ///< memory: at most (1 + slowdown) x the time of the fastest plan
+  std::optional<std::int64_t> budget{};  ///< peak bytes a rank
+  std::string scheme{};                  ///< a fixed scheme instead of the whole space; least time within it
+  scheme_axes axes{};                    ///< of the model, for the schemes
+  pins fixed{};
   double seconds = 60;                   ///< of solving, at most
 };
 

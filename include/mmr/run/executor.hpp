@@ -45,6 +45,12 @@ class executor {
   }
   /// Local data of a tensor. Meaningful between steps for persistent tensors only.
   void* data(tensor_id t) { return pointer(run_.buffer_of[static_cast<std::size_t>(t)]); }
+  /// The same by handle: this rank's part, dense and row-major over box(t.id).
+  template <class T, class... A>
+  std::span<T> data(tensor<T, A...> t) {
+    const auto count = local_count(s_.m, s_.extents[static_cast<std::size_t>(t.id)], place(t.id), rank());
+    return {static_cast<T*>(data(t.id)), static_cast<std::size_t>(count)};
+  }
 
   /// One training step: all microbatches, then the updates. Returns the loss, the same on every rank.
   double step(step_info info, const input_filler& fill) {

@@ -43,15 +43,17 @@ class trainer {
   std::int64_t steps_done() const { return done_; }
 
   /// One optimizer step; returns its mean loss, the same on every rank. `fill` gives each rank its part of the inputs.
-  double step(const learning_rate& rate, const input_filler& fill) {
+  double step(double rate, const input_filler& fill) {
     step_info info;
     info.seed = seed_;
     info.step = done_;
-    info.learning_rate = rate.at(done_);
+    info.learning_rate = rate;
     const double loss = run_.step(info, fill);
     ++done_;
     return loss;
   }
+  /// The same at the rate of a schedule.
+  double step(const learning_rate& rate, const input_filler& fill) { return step(rate.at(done_), fill); }
 
   void save(const std::filesystem::path& weights) { save_checkpoint(run_, weights, done_); }
   void load(const std::filesystem::path& weights) { done_ = load_checkpoint(run_, weights); }

@@ -15,6 +15,7 @@
 #include <mmr/op/gelu.hpp>
 #include <mmr/op/layer_norm.hpp>
 #include <mmr/op/softmax.hpp>
+#include <mmr/op/squared_error.hpp>
 
 #include <mmr/graph/declaration.hpp>
 
@@ -25,6 +26,9 @@
 
 // run
 #include <mmr/io/progress.hpp>
+#include <mmr/run/evaluation.hpp>
+#include <mmr/run/inputs.hpp>
+#include <mmr/run/share_plan.hpp>
 #include <mmr/run/trainer.hpp>
 
 #include <mmr/backend/cpu/kernels.hpp>

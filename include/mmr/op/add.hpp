@@ -1,4 +1,4 @@
-// Elementwise sum and product of tensors over equal axes, and multiplication by a constant.
+// Elementwise sum, difference and product of tensors over equal axes, and multiplication by a constant.
 #pragma once
 
 #include <mmr/op/apply.hpp>
@@ -77,6 +77,12 @@ tensor<T, A...> operator*(tensor<T, A...> a, tensor<U, B...> b) {
 template <class T, class... A>
 tensor<T, A...> scale(tensor<T, A...> x, double factor) {
   return apply<tensor<T, A...>>(op::scale{factor}, x);
+}
+
+/// a - b over equal axes.
+template <class T, class... A, class U, class... B>
+tensor<T, A...> operator-(tensor<T, A...> a, tensor<U, B...> b) {
+  return add(a, scale(b, -1));
 }
 
 }  // namespace mmr

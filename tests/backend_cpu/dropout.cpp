@@ -8,13 +8,15 @@ using check::int64_t;
 
 namespace {
 
-/// The rows of `whole` that a shard holds; the inverse of what sharding does.
+/// The elements of the whole 5 x 7 x 45 that a shard holds.
 template <class T>
 std::vector<T> cut(const std::vector<T>& whole, const cpu::box& shard) {
   std::vector<T> part;
-  for (int64_t i = 0; i < shard.rows(); ++i) {
-    const auto from = whole.begin() + shard.global_index(i);
-    part.insert(part.end(), from, from + shard.row_size());
+  for (int64_t i = 0; i < shard.size[0]; ++i) {
+    for (int64_t j = 0; j < shard.size[1]; ++j) {
+      const auto row = ((shard.begin[0] + i) * 7 + shard.begin[1] + j) * 45 + shard.begin[2];
+      part.insert(part.end(), whole.begin() + row, whole.begin() + row + shard.size[2]);
+    }
   }
   return part;
 }

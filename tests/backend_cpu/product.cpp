@@ -78,6 +78,11 @@ TEMPLATE_TEST_CASE("a product larger than one block of depth and columns", "[bac
     CHECK(error_of<TestType>(19, 1500, 300, orders, false) < 300 * check::epsilon<TestType>());
     CHECK(error_of<TestType>(1400, 21, 530, orders, true) < 500 * check::epsilon<TestType>());
   }
+  // Few rows take tiles of eight packs; many columns are read in place or packed.
+  for (int64_t m : {1, 2, 9, 300}) {
+    CHECK(error_of<TestType>(m, 1072, 270, 0, false) < 300 * check::epsilon<TestType>());
+    CHECK(error_of<TestType>(m, 176, 270, 3, true) < 300 * check::epsilon<TestType>());
+  }
 }
 
 TEST_CASE("the workspace of a product stays below one mebibyte", "[backend_cpu]") {

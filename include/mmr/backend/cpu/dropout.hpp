@@ -31,8 +31,8 @@ struct dropper {
   /// factor of element offset + i, zero or 1/(1-p). `count` is at most philox_words.
   template <class F>
   void for_masks(int64_t global_index, int64_t n, F&& f) const {
-    std::uint32_t words[philox_words];
-    T masks[philox_words];
+    alignas(pack_bytes) std::uint32_t words[philox_words];
+    alignas(pack_bytes) T masks[philox_words];
     int64_t at = 0;
     while (at < n) {
       const int64_t skip = (global_index + at) % philox_words;

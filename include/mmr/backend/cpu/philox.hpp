@@ -56,10 +56,18 @@ constexpr wide_pack wide_lane_numbers(std::integer_sequence<std::uint64_t, I...>
 
 template <int... I>
 inline void store_interleaved(wide_pack a, wide_pack b, std::uint32_t* out, std::integer_sequence<int, I...>) {
+#if defined(__CUDACC__)  // nvcc's front end gives a shuffle of dependent width the wrong type
+  for (int i = 0; i < wide_lanes; ++i) {
+    const std::uint64_t pair[2] = {a[i], b[i]};
+    std::memcpy(out + 4 * i, pair, sizeof(pair));
+  }
+  (void)sizeof...(I);
+#else
   const wide_pack low = __builtin_shufflevector(a, b, (I % 2 ? wide_lanes + I / 2 : I / 2)...);
   const wide_pack high = __builtin_shufflevector(a, b, (wide_lanes / 2 + (I % 2 ? wide_lanes + I / 2 : I / 2))...);
   std::memcpy(out, &low, sizeof(low));
   std::memcpy(out + 2 * wide_lanes, &high, sizeof(high));
+#endif
 }
 
 /// The `philox_words` words of the stream that start at word 4 * counter. One counter sits in each 64-bit lane; the

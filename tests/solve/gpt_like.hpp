@@ -1,5 +1,6 @@
-// A stand-in for the training step of a GPT on a device mesh, built without the planner: operators with loops, strategies
-// that give mesh axes to loops, resharding between placements, and live intervals over forward, backward and update.
+// A stand-in for the training step of a GPT on a device mesh, built without the planner: operators with loops,
+// strategies that give mesh axes to loops, resharding between placements, and live intervals over forward, backward and
+// update.
 #pragma once
 
 #include <algorithm>
@@ -75,8 +76,8 @@ class gpt_builder {
       const int d_mid = op("d_sum1", "bsh", "bsh", {{d, "bsh"}, {d_add1, "bsh"}}, 1);
       const int d_att = op("d_proj", "bsha", "bsa", {{d_mid, "bsh"}, {y.proj_w, "ah"}}, 2);
       update("proj_w", y.proj_w, op("dw_proj", "bsah", "ah", {{y.attention, "bsa"}, {d_mid, "bsh"}}, 2), "ah");
-      const int d_qkv = op("d_attention", "bq", "bsq", {{d_att, "bsa"}, {y.qkv, "bsq"}, {y.attention, "bsa"}},
-                           5.0 * shape_.seq / 3);
+      const int d_qkv =
+          op("d_attention", "bq", "bsq", {{d_att, "bsa"}, {y.qkv, "bsq"}, {y.attention, "bsa"}}, 5.0 * shape_.seq / 3);
       const int d_ln1 = op("d_qkv", "bsqh", "bsh", {{d_qkv, "bsq"}, {y.qkv_w, "hq"}}, 2);
       update("qkv_w", y.qkv_w, op("dw_qkv", "bshq", "hq", {{y.ln1, "bsh"}, {d_qkv, "bsq"}}, 2), "hq");
       const int d_in = op("d_ln1", "bs", "bsh", {{d_ln1, "bsh"}, {y.in, "bsh"}}, 8);
@@ -104,12 +105,19 @@ class gpt_builder {
 
   double extent(int loop) const {
     switch (loop) {
-      case 'b': return shape_.batch;
-      case 's': return shape_.seq;
-      case 'h': case 'a': return shape_.hidden;
-      case 'q': return 3.0 * shape_.hidden;
-      case 'f': return 4.0 * shape_.hidden;
-      default: return shape_.words;
+      case 'b':
+        return shape_.batch;
+      case 's':
+        return shape_.seq;
+      case 'h':
+      case 'a':
+        return shape_.hidden;
+      case 'q':
+        return 3.0 * shape_.hidden;
+      case 'f':
+        return 4.0 * shape_.hidden;
+      default:
+        return shape_.words;
     }
   }
 
@@ -156,7 +164,8 @@ class gpt_builder {
   }
 
   int add_node(const std::string& name, std::size_t strategies) {
-    mmr::solve::node n{name, std::vector<double>(strategies), {{step_, step_ + 1, std::vector<std::int64_t>(strategies)}}};
+    mmr::solve::node n{
+        name, std::vector<double>(strategies), {{step_, step_ + 1, std::vector<std::int64_t>(strategies)}}};
     out_.p.nodes.push_back(n);
     const auto key = layer_ < 0 ? name : "layer." + name;
     out_.group.push_back(groups_.try_emplace(key, static_cast<int>(groups_.size())).first->second);
@@ -231,12 +240,16 @@ class gpt_builder {
     for (std::size_t m = 0; m < from.size(); ++m)
       if (from[m] >= 0 && to[m] == from[m]) local /= shape_.mesh[m];
     for (std::size_t m = 0; m < from.size(); ++m) {
-      const double n = shape_.mesh[m], alpha = 2e-5 * static_cast<double>(m + 1), beta = 1e-9 * (1 + 0.5 * static_cast<double>(m));
+      const double n = shape_.mesh[m], alpha = 2e-5 * static_cast<double>(m + 1),
+                   beta = 1e-9 * (1 + 0.5 * static_cast<double>(m));
       if (from[m] == to[m] || (from[m] == whole && to[m] >= 0)) continue;
       const double part = local * (n - 1) / n;
-      if (from[m] == partial) seconds += alpha + (to[m] == whole ? 2 : 1) * beta * part;
-      else if (to[m] == whole) seconds += alpha + beta * part;
-      else seconds += alpha + beta * part / n;
+      if (from[m] == partial)
+        seconds += alpha + (to[m] == whole ? 2 : 1) * beta * part;
+      else if (to[m] == whole)
+        seconds += alpha + beta * part;
+      else
+        seconds += alpha + beta * part / n;
     }
     return seconds;
   }
@@ -273,6 +286,8 @@ class gpt_builder {
   std::map<std::string, int> groups_;
 };
 
-inline gpt_problem gpt_like(const gpt_shape& shape = {}) { return gpt_builder(shape).build(); }
+inline gpt_problem gpt_like(const gpt_shape& shape = {}) {
+  return gpt_builder(shape).build();
+}
 
 }  // namespace test

@@ -11,8 +11,8 @@
 
 namespace test {
 
-/// Chains, trees, dags and multigraphs of up to `most_nodes` nodes with up to `most_strategies` strategies; costs are small
-/// integers, so that sums are exact and ties are common.
+/// Chains, trees, dags and multigraphs of up to `most_nodes` nodes with up to `most_strategies` strategies; costs are
+/// small integers, so that sums are exact and ties are common.
 inline mmr::solve::problem random_problem(std::mt19937& draw, int most_nodes = 6, int most_strategies = 4) {
   using namespace mmr::solve;
   const auto below = [&](int n) { return static_cast<int>(draw() % static_cast<unsigned>(n)); };
@@ -61,9 +61,11 @@ inline mmr::solve::problem random_problem(std::mt19937& draw, int most_nodes = 6
     p.edges.push_back(e);
   };
   for (int v = 1; v < nodes; ++v)
-    if (shape == 0) join(v - 1, v);             // chain
-    else if (shape == 1) join(below(v), v);     // tree
-    else                                        // dag; shape 3 has parallel and self edges too
+    if (shape == 0)
+      join(v - 1, v);  // chain
+    else if (shape == 1)
+      join(below(v), v);  // tree
+    else                  // dag; shape 3 has parallel and self edges too
       for (int u = 0; u < v; ++u)
         if (below(2)) join(u, v);
   if (shape == 3)

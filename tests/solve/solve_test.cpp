@@ -1,4 +1,6 @@
 // The solver against exhaustive search, on problems small enough for both.
+#include "mmr/solve/solve.hpp"
+
 #include <cmath>
 #include <random>
 #include <sstream>
@@ -6,17 +8,17 @@
 #include "catch.hpp"
 #include "mmr/solve/brute_force.hpp"
 #include "mmr/solve/json.hpp"
-#include "mmr/solve/solve.hpp"
 #include "mmr/solve/tie.hpp"
-#include "random_problem.hpp"
+#include "solve/gpt_like.hpp"
+#include "solve/random_problem.hpp"
 
 using namespace mmr::solve;
 
 namespace {
 
-/// minimise must say what exhaustive search says, and prove it.
-void agrees(const problem& p, const request& r, const std::vector<int>& start = {}) {
-  const auto truth = brute_force(p, r), found = minimise(p, r, start);
+/// What is found must be what exhaustive search says, with proof.
+void agrees(const problem& p, const request& r, const result& found) {
+  const auto truth = brute_force(p, r);
   INFO("goal " << (r.minimise == goal::cost ? "cost" : "peak") << ", cost limit " << r.cost_limit << ", peak limit "
                << r.peak_limit << ": truth " << name_of(truth.outcome) << " " << truth.cost << " " << truth.peak
                << ", found " << name_of(found.outcome) << " " << found.cost << " " << found.peak);
@@ -36,6 +38,10 @@ void agrees(const problem& p, const request& r, const std::vector<int>& start = 
     CHECK(found.peak == truth.peak);
     CHECK(found.bound <= static_cast<double>(truth.peak));
   }
+}
+
+void agrees(const problem& p, const request& r, const std::vector<int>& start = {}) {
+  agrees(p, r, minimise(p, r, start));
 }
 
 }  // namespace
@@ -64,6 +70,55 @@ TEST_CASE("minimise equals exhaustive search, without limits and with limits tha
   }
   CHECK(infeasible > 3);
   CHECK(infeasible < 150);
+}
+
+TEST_CASE("branching and CBC agree with exhaustive search where the search has no room") {
+  std::mt19937 draw(31);
+  for (int i = 0; i < 100; ++i) {
+    const auto p = test::random_problem(draw, 7, 3);
+    INFO("problem " << i);
+    const auto smallest = brute_force(p, {goal::peak}), cheapest = brute_force(p, {goal::cost});
+    if (smallest.outcome != status::optimal) continue;
+    for (const request& r : {request{goal::peak}, request{goal::peak, cheapest.cost + 3},
+                             request{goal::cost, infinity, (smallest.peak + cheapest.peak) / 2},
+                             request{goal::cost, infinity, smallest.peak}}) {
+      detail::effort no_room;
+      no_room.most_states = 1;
+      agrees(p, r, detail::minimiser(p, r, no_room).run({}));
+    }
+  }
+}
+
+TEST_CASE("a training step is planned to proof, and its plans keep their order") {
+  const auto step = test::gpt_like({3, 64, 4, 256, 4, 32, {2, 2}});
+  const auto p = mmr::solve::tie(step.p, step.group);
+  const auto cheapest = minimise(p, {goal::cost}), smallest = minimise(p, {goal::peak});
+  const auto slower = minimise(p, {goal::peak, 1.05 * cheapest.cost}, cheapest.choice);
+  const auto again = minimise(p, {goal::cost, infinity, slower.peak}, slower.choice);
+  for (const auto& r : {cheapest, smallest, slower, again}) CHECK(r.outcome == status::optimal);
+  CHECK(smallest.peak <= slower.peak);
+  CHECK(slower.peak <= cheapest.peak);
+  CHECK(cheapest.cost <= again.cost);
+  CHECK(again.cost <= slower.cost);
+  CHECK(again.peak <= slower.peak);
+  CHECK(minimise(p, {goal::cost, infinity, smallest.peak - 1}).outcome == status::infeasible);
+  CHECK(minimise(p, {goal::cost, infinity, smallest.peak}).outcome == status::optimal);
+}
+
+TEST_CASE("without time the answer is what was given, and the bound stays below the optimum") {
+  std::mt19937 draw(13);
+  for (int i = 0; i < 50; ++i) {
+    const auto p = test::random_problem(draw, 7, 3);
+    const auto truth = brute_force(p, {goal::peak});
+    if (truth.outcome != status::optimal) continue;
+    request hurried{goal::peak};
+    hurried.seconds = 0;
+    const auto found = minimise(p, hurried, brute_force(p, {goal::cost}).choice);
+    CHECK(!found.choice.empty());
+    CHECK(found.bound <= static_cast<double>(truth.peak));
+    CHECK(found.peak >= truth.peak);
+    CHECK((found.outcome != status::optimal || found.peak == truth.peak));
+  }
 }
 
 TEST_CASE("a tied problem costs what its expansion costs, step by step") {

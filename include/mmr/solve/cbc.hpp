@@ -1,5 +1,5 @@
-// The integer program of a problem, handed to COIN-OR CBC: the engine that proves what cheaper bounds leave open. The only
-// header of the library that includes Coin's.
+// The integer program of a problem, handed to COIN-OR CBC: the engine that proves what cheaper bounds leave open. The
+// only header of the library that includes Coin's.
 #pragma once
 
 #include <coin/Cbc_C_Interface.h>
@@ -19,8 +19,8 @@
 
 namespace mmr::solve {
 
-/// What CBC says of one program. `bound` is proved for the goal over the rows it was given; `choice` may be empty and keeps
-/// those rows only within CBC's tolerances, so check it.
+/// What CBC says of one program. `bound` is proved for the goal over the rows it was given; `choice` may be empty and
+/// keeps those rows only within CBC's tolerances, so check it.
 struct program_answer {
   bool infeasible = false, proved = false;
   std::vector<int> choice;
@@ -76,8 +76,8 @@ class program {
     const std::unique_ptr<Cbc_Model, void (*)(Cbc_Model*)> model(Cbc_newModel(), Cbc_deleteModel);
     Cbc_setLogLevel(model.get(), 0);
     Cbc_setParameter(model.get(), "log", "0");
-    Cbc_loadProblem(model.get(), columns(), rows(), starts.data(), index.data(), value.data(), low_.data(), high_.data(),
-                    objective_.data(), row_low_.data(), row_high_.data());
+    Cbc_loadProblem(model.get(), columns(), rows(), starts.data(), index.data(), value.data(), low_.data(),
+                    high_.data(), objective_.data(), row_low_.data(), row_high_.data());
     for (std::size_t i = 0; i < integer_.size(); ++i)
       if (integer_[i]) Cbc_setInteger(model.get(), static_cast<int>(i));
     Cbc_setParameter(model.get(), "ratioGap", "0");
@@ -115,8 +115,8 @@ class program {
 
 }  // namespace detail
 
-/// Solves `p` to optimality with memory rows for `steps` only. `peak_unit` divides every byte count (1 always does): limits
-/// are relaxed by half of it, so that CBC's tolerance cannot turn a solution that fits into one that does not.
+/// Solves `p` to optimality with memory rows for `steps` only. `peak_unit` divides every byte count (1 always does):
+/// limits are relaxed by half of it, so that CBC's tolerance cannot turn a solution that fits into one that does not.
 /// `start` is a choice, or empty.
 inline program_answer solve_program(const problem& p, const request& r, const std::vector<int>& steps,
                                     std::int64_t peak_unit, const std::vector<int>& start, double seconds) {
@@ -202,7 +202,8 @@ inline program_answer solve_program(const problem& p, const request& r, const st
     if (r.peak_limit < no_peak_limit) {
       auto room = r.peak_limit - base;
       room -= ((room % peak_unit) + peak_unit) % peak_unit;
-      fill(program.add_row(-infinity, (static_cast<double>(room) + 0.5 * static_cast<double>(peak_unit)) / bytes_scale));
+      fill(
+          program.add_row(-infinity, (static_cast<double>(room) + 0.5 * static_cast<double>(peak_unit)) / bytes_scale));
     }
     if (!for_cost) {
       const int row = program.add_row(-infinity, -static_cast<double>(base) / bytes_scale);

@@ -12,14 +12,20 @@
 
 namespace mmr::solve {
 
-/// Moves cost between edges and nodes so that the sum of all minima, a lower bound on the resource, grows. Strategies with
-/// infinite cost in the resource count as taken out; `drop_above` takes out more.
+/// Moves cost between edges and nodes so that the sum of all minima, a lower bound on the resource, grows. Strategies
+/// with infinite cost in the resource count as taken out; `drop_above` takes out more.
 class diffusion {
  public:
   /// `order` sets the direction of the sweeps; `p` must outlive this object.
   diffusion(const problem& p, const std::vector<int>& order)
-      : p_(p), order_(order), u_message_(p.edges.size()), v_message_(p.edges.size()), incident_(p.nodes.size()),
-        least_(p.nodes.size(), 0), backward_(p.nodes.size(), 0), dead_(p.nodes.size()) {
+      : p_(p),
+        order_(order),
+        u_message_(p.edges.size()),
+        v_message_(p.edges.size()),
+        incident_(p.nodes.size()),
+        least_(p.nodes.size(), 0),
+        backward_(p.nodes.size(), 0),
+        dead_(p.nodes.size()) {
     std::vector<std::size_t> position(p.nodes.size());
     for (std::size_t i = 0; i < order.size(); ++i) position[at(order[i])] = i;
     for (std::size_t e = 0; e < p.edges.size(); ++e) {
@@ -160,8 +166,8 @@ class diffusion {
       if (!(least < infinity)) return;
       // Forbidden pairs may leave no strategy that suits the choices before; then the bound's favourite stands.
       auto best = std::min_element(given.begin(), given.end());
-      choice_[at(v)] = static_cast<int>(*best < infinity ? best - given.begin()
-                                                         : std::min_element(total.begin(), total.end()) - total.begin());
+      choice_[at(v)] = static_cast<int>(
+          *best < infinity ? best - given.begin() : std::min_element(total.begin(), total.end()) - total.begin());
       const double others = bound() - least;
       for (std::size_t s = 0; s < own.size(); ++s) {
         if (dead_[at(v)][s] || total[s] + others <= cutoff) continue;

@@ -1,5 +1,5 @@
-// Lower bounds by eliminating nodes one after another (bucket elimination): exact where the graph is narrow, and still a
-// bound (mini-buckets, Dechter and Rish 2003) where a table would grow beyond its limit.
+// Lower bounds by eliminating nodes one after another (bucket elimination): exact where the graph is narrow, and still
+// a bound (mini-buckets, Dechter and Rish 2003) where a table would grow beyond its limit.
 #pragma once
 
 #include <algorithm>
@@ -80,8 +80,9 @@ inline std::vector<int> narrow_order(const problem& p) {
   return order;
 }
 
-/// Tables that bound what the nodes not yet chosen will add, for choices made along an order. `bound()` is a lower bound on
-/// the resource of every choice; `step(...)` updates it as nodes are chosen, never downwards, and ends at the exact value.
+/// Tables that bound what the nodes not yet chosen will add, for choices made along an order. `bound()` is a lower
+/// bound on the resource of every choice; `step(...)` updates it as nodes are chosen, never downwards, and ends at the
+/// exact value.
 class elimination {
  public:
   /// Lays the tables out; none has more than `most_entries` entries (edge tables aside). `p` must outlive this object.
@@ -256,7 +257,8 @@ class elimination {
         std::map<std::pair<int, int>, int> number;
         auto& mine = found->second;
         for (std::size_t s = 0; s < mine.index.size(); ++s)
-          mine.index[s] = number.try_emplace({mine.index[s], d.index[s]}, static_cast<int>(number.size())).first->second;
+          mine.index[s] =
+              number.try_emplace({mine.index[s], d.index[s]}, static_cast<int>(number.size())).first->second;
         mine.count = static_cast<int>(number.size());
       }
     std::vector<dimension> out;
@@ -270,7 +272,8 @@ class elimination {
     const int v = order_[i];
     const auto k = p_.nodes[at(v)].cost.size();
     const auto dims = message.dims.size();
-    // jump[f][d][r]: how far input f moves when dimension d of the message has index r; own[f][s]: with strategy s of v.
+    // jump[f][d][r]: how far input f moves when dimension d of the message has index r; own[f][s]: with strategy s of
+    // v.
     struct reader {
       const double* table;
       std::vector<std::vector<std::size_t>> jump;

@@ -10,7 +10,8 @@
 
 namespace mmr::solve {
 
-/// `bytes[t]` is what is held in step t; `peak` its maximum (0 without steps), first reached in `peak_step` (-1 without).
+/// `bytes[t]` is what is held in step t; `peak` its maximum (0 without steps), first reached in `peak_step` (-1
+/// without).
 struct evaluation {
   double cost = 0;
   std::vector<std::int64_t> bytes;
@@ -25,8 +26,8 @@ inline std::size_t chosen_pair(const edge& e, const std::vector<int>& choice) {
   return static_cast<std::size_t>(i) * static_cast<std::size_t>(e.v_classes) + static_cast<std::size_t>(j);
 }
 
-/// Cost (infinity if anything forbidden is chosen) and bytes of `choice`, one strategy a node. Throws mmr::error when the
-/// choice does not fit the problem.
+/// Cost (infinity if anything forbidden is chosen) and bytes of `choice`, one strategy a node. Throws mmr::error when
+/// the choice does not fit the problem.
 inline evaluation evaluate(const problem& p, const std::vector<int>& choice) {
   if (choice.size() != p.nodes.size())
     fail("a choice of ", choice.size(), " strategies does not fit a problem of ", p.nodes.size(), " nodes");
@@ -64,7 +65,8 @@ inline evaluation evaluate(const problem& p, const std::vector<int>& choice) {
   return out;
 }
 
-/// A lower bound on the peak of every choice: at each step, the least that each node and each edge can hold there alone.
+/// A lower bound on the peak of every choice: at each step, the least that each node and each edge can hold there
+/// alone.
 inline std::int64_t least_peak(const problem& p) {
   std::vector<std::int64_t> change(static_cast<std::size_t>(p.steps) + 1, 0);
   const auto hold_least = [&](const auto& uses) {

@@ -37,8 +37,8 @@ template <class Use>
 std::vector<Use> uses_from_json(const nlohmann::json& in) {
   std::vector<Use> out;
   for (const auto& use : in)
-    out.push_back({use.at("begin").get<int>(), use.at("end").get<int>(),
-                   use.at("bytes").get<std::vector<std::int64_t>>()});
+    out.push_back(
+        {use.at("begin").get<int>(), use.at("end").get<int>(), use.at("bytes").get<std::vector<std::int64_t>>()});
   return out;
 }
 
@@ -48,7 +48,8 @@ std::vector<Use> uses_from_json(const nlohmann::json& in) {
 inline void save(const problem& p, std::ostream& out) {
   nlohmann::json nodes = nlohmann::json::array(), edges = nlohmann::json::array();
   for (const auto& n : p.nodes)
-    nodes.push_back({{"name", n.name}, {"cost", detail::costs_to_json(n.cost)}, {"uses", detail::uses_to_json(n.uses)}});
+    nodes.push_back(
+        {{"name", n.name}, {"cost", detail::costs_to_json(n.cost)}, {"uses", detail::uses_to_json(n.uses)}});
   for (const auto& e : p.edges)
     edges.push_back({{"u", e.u},
                      {"v", e.v},

@@ -47,8 +47,7 @@ inline std::vector<double> best_prices(const std::vector<price_cut>& cuts, const
   const auto solved = master.minimise(1, {});
   if (solved.values.empty()) return {};
   std::vector<double> out;
-  for (std::size_t r = 0; r < low.size(); ++r)
-    out.push_back(std::clamp(solved.values[r] * unit[r], low[r], high[r]));
+  for (std::size_t r = 0; r < low.size(); ++r) out.push_back(std::clamp(solved.values[r] * unit[r], low[r], high[r]));
   return out;
 }
 

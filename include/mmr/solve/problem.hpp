@@ -45,8 +45,8 @@ struct edge {
   std::vector<edge_use> uses;
 };
 
-/// Costs are at least 0 and add up; bytes are at least 0 and add up step by step, on top of `base` (constant bytes for each
-/// step; empty means none).
+/// Costs are at least 0 and add up; bytes are at least 0 and add up step by step, on top of `base` (constant bytes for
+/// each step; empty means none).
 struct problem {
   std::vector<node> nodes;
   std::vector<edge> edges;

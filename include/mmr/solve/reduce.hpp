@@ -27,8 +27,8 @@ struct reduction {
   problem small;
   double constant = 0;  ///< cost of what is decided already; its bytes are in small.base
   bool infeasible = false;
-  std::vector<int> variable_of;                ///< node of the original -> node of small, -1 where decided
-  std::vector<std::vector<int>> strategy_of;   ///< node of the original, strategy in small -> its own strategy
+  std::vector<int> variable_of;               ///< node of the original -> node of small, -1 where decided
+  std::vector<std::vector<int>> strategy_of;  ///< node of the original, strategy in small -> its own strategy
 
   /// The original's choice for a choice of `small`.
   std::vector<int> expand(const std::vector<int>& choice) const {
@@ -250,7 +250,8 @@ class reducer {
         if (renumbered[index(c)] >= 0) continue;
         std::vector<double> row;
         const auto append = [&](const auto& table) {
-          for (int j = 0; j < from.v_classes; ++j) row.push_back(static_cast<double>(table[index(c * from.v_classes + j)]));
+          for (int j = 0; j < from.v_classes; ++j)
+            row.push_back(static_cast<double>(table[index(c * from.v_classes + j)]));
         };
         append(from.cost);
         for (const auto& u : from.uses) append(u.bytes);
@@ -357,9 +358,8 @@ class reducer {
   /// Node v now takes strategy partner[s] whenever u takes s.
   void follow(std::size_t u, std::size_t v, const edge& tie, const std::vector<int>& partner) {
     auto& leader = p_.nodes[u];
-    add_to_node(u, tie, [&](std::size_t s) {
-      return index(tie.u_class[s] * tie.v_classes + tie.v_class[index(partner[s])]);
-    });
+    add_to_node(u, tie,
+                [&](std::size_t s) { return index(tie.u_class[s] * tie.v_classes + tie.v_class[index(partner[s])]); });
     for (std::size_t s = 0; s < partner.size(); ++s) leader.cost[s] += p_.nodes[v].cost[index(partner[s])];
     const auto through = [&](const auto& list) {
       std::decay_t<decltype(list)> out;
@@ -432,7 +432,8 @@ class reducer {
         auto& ok = out[index(a * mine + b)];
         for (int j = 0; ok && j < others; ++j) {
           ok = e.cost[at(a, j)] <= e.cost[at(b, j)];
-          for (std::size_t i = 0; ok && i < e.uses.size(); ++i) ok = e.uses[i].bytes[at(a, j)] <= e.uses[i].bytes[at(b, j)];
+          for (std::size_t i = 0; ok && i < e.uses.size(); ++i)
+            ok = e.uses[i].bytes[at(a, j)] <= e.uses[i].bytes[at(b, j)];
         }
       }
     return out;
@@ -446,8 +447,8 @@ class reducer {
 
 }  // namespace detail
 
-/// Reduces `p` for requests that look at what `looks_at` says. Every choice of `small` has, expanded, the cost of `small`
-/// plus `constant` and the peak of `small` (as far as looked at), and no choice of `p` beats all of these.
+/// Reduces `p` for requests that look at what `looks_at` says. Every choice of `small` has, expanded, the cost of
+/// `small` plus `constant` and the peak of `small` (as far as looked at), and no choice of `p` beats all of these.
 inline reduction reduce(const problem& p, relevance looks_at = {}) {
   detail::reducer r(p, looks_at, false);
   r.run();

@@ -1,4 +1,5 @@
-// Cost and the bytes of single steps seen alike: each is a sum over nodes and edges, to be minimised or kept below a limit.
+// Cost and the bytes of single steps seen alike: each is a sum over nodes and edges, to be minimised or kept below a
+// limit.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +11,8 @@
 
 namespace mmr::solve {
 
-/// node[v][s] and edge[e][class pair] add up, on top of `base`, to what a choice takes. Infinity marks what is forbidden,
-/// in every resource. Byte counts stay exact as doubles up to 2^53.
+/// node[v][s] and edge[e][class pair] add up, on top of `base`, to what a choice takes. Infinity marks what is
+/// forbidden, in every resource. Byte counts stay exact as doubles up to 2^53.
 struct resource {
   std::vector<std::vector<double>> node, edge;
   double base = 0;

@@ -22,7 +22,8 @@ inline constexpr std::int64_t no_peak_limit = std::numeric_limits<std::int64_t>:
 inline constexpr double cost_tolerance = 1e-9;
 
 /// Minimise the total cost, or the greatest bytes of any step, over choices with cost <= cost_limit (within
-/// cost_tolerance) and peak <= peak_limit. `seconds` is wall time.
+/// cost_tolerance) and peak <= peak_limit. `seconds` is wall time. The solver draws nothing at random so far: `seed` is
+/// kept for searches that will.
 struct request {
   goal minimise = goal::cost;
   double cost_limit = infinity;
@@ -35,10 +36,14 @@ enum class status { optimal, feasible, infeasible, nothing_found };
 
 constexpr std::string_view name_of(status s) {
   switch (s) {
-    case status::optimal: return "optimal";
-    case status::feasible: return "feasible";
-    case status::infeasible: return "infeasible";
-    case status::nothing_found: return "nothing found";
+    case status::optimal:
+      return "optimal";
+    case status::feasible:
+      return "feasible";
+    case status::infeasible:
+      return "infeasible";
+    case status::nothing_found:
+      return "nothing found";
   }
   return "unknown";
 }
@@ -48,8 +53,10 @@ struct sizes {
   int nodes = 0, strategies = 0, edges = 0, variables = 0, rows = 0;
 };
 
-/// `optimal`: choice is proved best (cost within cost_tolerance, peak exactly). `feasible`: it keeps the limits, no better
-/// value than `bound` exists. `infeasible`: proved that none keeps the limits. `nothing_found`: the time ran out before.
+/// `optimal`: choice is proved best (cost within cost_tolerance, peak exactly). `feasible`: it keeps the limits, no
+/// better value than `bound` exists. Where CBC closes a proof (a part of the space with few strategies left), its own
+/// tolerance of about 1e-7 applies to costs. `infeasible`: proved that none keeps the limits. `nothing_found`: the time
+/// ran out before.
 struct result {
   status outcome = status::nothing_found;
   std::vector<int> choice;
@@ -62,9 +69,13 @@ struct result {
 };
 
 /// True where `cost` keeps `limit` within cost_tolerance.
-inline bool within(double cost, double limit) { return cost < infinity && cost <= limit + cost_tolerance * std::abs(limit); }
+inline bool within(double cost, double limit) {
+  return cost < infinity && cost <= limit + cost_tolerance * std::abs(limit);
+}
 
-inline bool keeps(const evaluation& e, const request& r) { return within(e.cost, r.cost_limit) && e.peak <= r.peak_limit; }
+inline bool keeps(const evaluation& e, const request& r) {
+  return within(e.cost, r.cost_limit) && e.peak <= r.peak_limit;
+}
 
 inline sizes size_of(const problem& p) {
   sizes out;

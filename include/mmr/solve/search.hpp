@@ -1,5 +1,6 @@
 // Search along an order of the nodes that keeps, for each choice at the frontier, only what nothing else beats in every
-// resource, and drops what a lower bound says cannot end below the cutoff. Complete: it proves. Cut short: a beam search.
+// resource, and drops what a lower bound says cannot end below the cutoff. Complete: it proves. Cut short: a beam
+// search.
 #pragma once
 
 #include <algorithm>
@@ -15,9 +16,9 @@
 
 namespace mmr::solve {
 
-/// Limits of a search. `limit[r]` bounds resource r; `cutoff` bounds the weighted sum that the elimination was filled with;
-/// below `floor[r]` resource r no longer matters at the end. The goal is the greatest of resources first..last-1. Resources
-/// from `first_step` on share one limit and one role: only the greatest of them matters.
+/// Limits of a search. `limit[r]` bounds resource r; `cutoff` bounds the weighted sum that the elimination was filled
+/// with; below `floor[r]` resource r no longer matters at the end. The goal is the greatest of resources first..last-1.
+/// Resources from `first_step` on share one limit and one role: only the greatest of them matters.
 struct search_limits {
   std::vector<double> limit, floor;
   double cutoff = infinity;
@@ -100,8 +101,8 @@ search_answer search(const problem& p, const std::vector<resource>& parts, const
     std::vector<std::uint16_t> strategy;
   };
   std::vector<layer> layers(n);
-  std::vector<int> frontier;               // nodes chosen that a later node looks at
-  std::vector<std::uint16_t> states{};     // strategies of the frontier, state after state
+  std::vector<int> frontier;            // nodes chosen that a later node looks at
+  std::vector<std::uint16_t> states{};  // strategies of the frontier, state after state
   std::vector<double> taken(width), bound{bounds.bound()};
   for (std::size_t r = 0; r < width; ++r) taken[r] = parts[r].base;
   std::size_t count = 1;
@@ -215,7 +216,8 @@ search_answer search(const problem& p, const std::vector<resource>& parts, const
       if (!beaten) kept.push_back(c);
     }
     if (kept.size() > limits.most_states) {
-      std::stable_sort(kept.begin(), kept.end(), [&](auto a, auto b) { return candidates[a].bound < candidates[b].bound; });
+      std::stable_sort(kept.begin(), kept.end(),
+                       [&](auto a, auto b) { return candidates[a].bound < candidates[b].bound; });
       out.complete = false;
       out.least_dropped = std::min(out.least_dropped, candidates[kept[limits.most_states]].bound);
       kept.resize(limits.most_states);

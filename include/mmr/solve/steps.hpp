@@ -19,7 +19,8 @@ inline void drop_dominated_steps(problem& p) {
     std::erase_if(uses, [](const auto& use) {
       return use.begin >= use.end || std::all_of(use.bytes.begin(), use.bytes.end(), [](auto b) { return b == 0; });
     });
-    for (const auto& use : uses) begins[static_cast<std::size_t>(use.begin)] = ends[static_cast<std::size_t>(use.end)] = 1;
+    for (const auto& use : uses)
+      begins[static_cast<std::size_t>(use.begin)] = ends[static_cast<std::size_t>(use.end)] = 1;
   };
   for (auto& n : p.nodes) tidy(n.uses);
   for (auto& e : p.edges) tidy(e.uses);

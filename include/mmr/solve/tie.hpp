@@ -42,9 +42,10 @@ inline edge transposed(const edge& e) {
 
 }  // namespace detail
 
-/// The problem with one node for each group: node v becomes node `group_of_node[v]` (groups are 0, 1, ... without gaps).
-/// Costs and uses add up; parallel edges with the same class maps become one. Any choice of the quotient has exactly the
-/// cost and bytes that its expansion has in `p`. Throws mmr::error when nodes of one group differ in their strategies.
+/// The problem with one node for each group: node v becomes node `group_of_node[v]` (groups are 0, 1, ... without
+/// gaps). Costs and uses add up; parallel edges with the same class maps become one. Any choice of the quotient has
+/// exactly the cost and bytes that its expansion has in `p`. Throws mmr::error when nodes of one group differ in their
+/// strategies.
 inline problem tie(const problem& p, const std::vector<int>& group_of_node) {
   if (group_of_node.size() != p.nodes.size())
     fail("tie: ", group_of_node.size(), " groups given for ", p.nodes.size(), " nodes; give one a node");

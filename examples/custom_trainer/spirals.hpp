@@ -16,7 +16,7 @@ struct labelled_points {
   std::int64_t count() const { return static_cast<std::int64_t>(arm.size()); }
 };
 
-/// Points spread along two and a half turns of each arm, with a little noise across.
+/// Points spread along two and a half turns of each arm, with noise across that nearly closes the gap between the arms.
 inline labelled_points spirals(std::int64_t count, std::uint32_t seed) {
   labelled_points made;
   std::mt19937 random(seed);
@@ -26,7 +26,7 @@ inline labelled_points spirals(std::int64_t count, std::uint32_t seed) {
     const auto arm = static_cast<std::int32_t>(i % 2);
     const double along = 0.1 + 0.9 * uniform();
     const double turn = 5 * std::numbers::pi * along + std::numbers::pi * arm;
-    const double radius = along + 0.06 * (uniform() + uniform() - 1);
+    const double radius = along + 0.11 * (uniform() + uniform() - 1);
     made.xy.push_back(static_cast<float>(radius * std::cos(turn)));
     made.xy.push_back(static_cast<float>(radius * std::sin(turn)));
     made.arm.push_back(arm);

@@ -125,6 +125,22 @@ TEST_CASE("live intervals of a small step, by hand") {
   CHECK(reused["8 sgd"] == 1);
 }
 
+TEST_CASE("an operator's whole loop does not make its result's axis whole") {
+  struct Whole : mmr::axis<"whole", 4, mmr::splitting::whole> {};
+  mmr::declaration m{mmr::size<Batch>(4), mmr::size<In>(6)};
+  const auto x = m.parameter<float, Batch, In>("x", mmr::init::zeros());
+  const auto y = mmr::linear(mmr::softmax<In>(x), m.parameter<float, In, Whole>("w", mmr::init::zeros()));
+  const auto g = m.training_step(mmr::contract<Batch, Whole>(y, y), mmr::sgd{});
+  for (mmr::tensor_id t = 0; t < g.tensors(); ++t)
+    for (const auto& d : g.tensor_of(t).type.dims) CHECK(d.splittable == (d.axis != "whole"));
+  for (mmr::op_id o = 0; o < g.ops(); ++o)
+    for (const auto& l : g.op(o).loops.loops) {
+      const auto name = g.op(o).rules ? g.op(o).rules->name() : "source";
+      const bool row = name == "softmax" || name == "softmax_grad";
+      CHECK(l.splittable == (l.axis != "whole" && !(row && l.axis == "in") && name != "report"));
+    }
+}
+
 TEST_CASE("no tensor is used outside its life, and only a dying operand's buffer is taken over") {
   int taken_over = 0;
   for (const auto& g : graphs()) {

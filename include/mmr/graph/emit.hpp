@@ -156,6 +156,16 @@ class graph_builder {
     return {block, repetition, origin + '|' + what + '#' + std::to_string(n++)};
   }
 
+  // That a loop must stay whole is the operator's affair: whether its result may be split is the axis's, as operands say.
+  tensor_type made_type(const op_info& info, const access& a) const {
+    auto type = info.loops.type_of(a);
+    for (auto& made : type.dims)
+      for (auto t : info.in)
+        for (const auto& known : g.tensor_of(t).type.dims)
+          if (known.axis == made.axis) made.splittable = known.splittable;
+    return type;
+  }
+
   std::vector<tensor_id> add(op_info info, std::string_view name) {
     info.when = when;
     info.where = position(std::string(name));
@@ -169,14 +179,14 @@ class graph_builder {
     for (auto t : info.in) trains = trains || trainable(t);
     for (std::size_t r = 0; r < info.loops.out.size(); ++r) {
       info.out.push_back(g.add_tensor({.name = info.name + (r ? "." + std::to_string(r) : ""),
-                                       .type = info.loops.type_of(info.loops.out[r]),
+                                       .type = made_type(info, info.loops.out[r]),
                                        .kind = makes,
                                        .forward = forward}));
       trainable_.push_back(trains && forward);
     }
     for (std::size_t s = 0; s < info.loops.state.size(); ++s) {
       info.state.push_back(g.add_tensor({.name = prefix + "state." + std::to_string(s),
-                                         .type = info.loops.type_of(info.loops.state[s]),
+                                         .type = made_type(info, info.loops.state[s]),
                                          .kind = tensor_class::optimizer,
                                          .persistent = true}));
       trainable_.push_back(false);

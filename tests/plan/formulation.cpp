@@ -1,0 +1,97 @@
+// The problem that the solver sees and the program that runs are one: bytes of every step and seconds agree for every
+// choice, whatever the strategies, meshes and extents.
+#include "catch.hpp"
+#include "draw.hpp"
+#include "models.hpp"
+
+#include <mmr/plan/plan.hpp>
+#include <mmr/solve/evaluate.hpp>
+
+using namespace models;
+
+namespace {
+
+std::int64_t peak_of(const std::vector<std::int64_t>& bytes) { return *std::max_element(bytes.begin(), bytes.end()); }
+
+void check_agreement(const mmr::graph& g, const mmr::mesh& m, int draws) {
+  INFO("mesh " << m.text() << ", " << g.ops() << " operators");
+  mmr::setting s(g, m);
+  const auto f = mmr::formulate(s);
+  mmr::solve::validate(f.full);
+  const auto tied = mmr::solve::tie(f.full, f.groups);
+  mmr::solve::validate(tied);
+  std::mt19937 random(static_cast<unsigned>(g.ops() * 100 + m.rank_count()));
+  for (int draw = 0; draw < draws; ++draw) {
+    auto pick = any_choice(f.full, random);
+    if (draw % 2) {
+      const auto groups = any_choice(tied, random);
+      pick = mmr::solve::expand(groups, f.groups);
+      const auto quotient = mmr::solve::evaluate(tied, groups);
+      const auto full = mmr::solve::evaluate(f.full, pick);
+      REQUIRE(quotient.bytes == full.bytes);
+      REQUIRE(quotient.cost == Approx(full.cost).epsilon(1e-12));
+    }
+    mmr::plan p;
+    p.strategies = f.chosen(pick);
+    const auto predicted = mmr::solve::evaluate(f.full, pick);
+    const mmr::program run(s, p.strategies, 0);
+    REQUIRE(predicted.bytes == run.live_bytes());
+    mmr::price(s, p);
+    REQUIRE(predicted.cost == Approx(p.step_seconds).epsilon(1e-12));
+    for (int r = 1; r < m.rank_count(); ++r)
+      REQUIRE(peak_of(mmr::program(s, p.strategies, r).live_bytes()) <= predicted.peak);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("problem and program agree on MLPs") {
+  for (const auto* spec : {"a=2", "a=3", "a=5", "a=2,b=2", "a=3,b=2", "a=2,b=1", "a=2,b=2,c=2"}) {
+    check_agreement(mlp({.layers = 1}), mmr::mesh::parse(spec), 20);
+    check_agreement(mlp({.layers = 2, .microbatches = 3, .updates = optimizer::adamw_clipped}), mmr::mesh::parse(spec), 20);
+  }
+}
+
+TEST_CASE("problem and program agree on GPTs") {
+  for (const auto* spec : {"a=2", "a=3", "a=2,b=2", "a=2,b=3"}) {
+    check_agreement(gpt({.heads = 2, .embed = 6, .seq = 5, .batch = 3, .vocab = 11}), mmr::mesh::parse(spec), 6);
+    check_agreement(gpt({.layers = 3, .dropout = 0.1, .microbatches = 2, .updates = optimizer::adamw_clipped, .double_precision = true}),
+                    mmr::mesh::parse(spec), 6);
+  }
+}
+
+TEST_CASE("problem and program agree on what a restriction leaves") {
+  const auto g = gpt({.layers = 2, .heads = 3, .embed = 9, .seq = 7, .batch = 5, .vocab = 13});
+  for (const auto* spec : {"data=3", "data=2,model=2"}) {
+    mmr::setting s(g, mmr::mesh::parse(spec));
+    std::mt19937 random(1);
+    for (const auto name : mmr::scheme_names) {
+      const auto f = mmr::formulate(s, mmr::scheme_restriction(name, g, s.m, gpt_axes()));
+      for (int draw = 0; draw < 3; ++draw) {
+        const auto pick = any_choice(f.full, random);
+        const auto chosen = f.chosen(pick);
+        REQUIRE(mmr::solve::evaluate(f.full, pick).bytes == mmr::program(s, chosen, 0).live_bytes());
+      }
+    }
+  }
+}
+
+TEST_CASE("on one rank there is one choice, and nothing is sent") {
+  const auto g = gpt({.layers = 2});
+  mmr::setting s(g, mmr::mesh::parse("data=1"));
+  const auto f = mmr::formulate(s);
+  for (const auto& all : f.choices) CHECK(all.size() == 1);
+  mmr::plan p;
+  p.strategies = f.chosen(std::vector<int>(f.choices.size(), 0));
+  mmr::assess(s, p);
+  CHECK(p.sent_bytes == 0);
+  CHECK(p.per_rank[0].redundant == 0);
+  CHECK(p.step_seconds == p.compute_seconds);
+}
+
+TEST_CASE("a restriction that leaves an operator nothing names it") {
+  const auto g = mlp({});
+  mmr::setting s(g, mmr::mesh::parse("data=2"));
+  CHECK_THROWS_WITH(mmr::formulate(s, [](mmr::op_id, const mmr::op_info& op, const mmr::strategy&) { return op.name != "contract"; }),
+                    contains("leave operator 'contract' no strategy"));
+}

@@ -108,8 +108,8 @@ template <class Op, class X, class... W, class... Over>
 auto contract_over(axes<Over...>, X x, W... w) {
   require_one_dtype<Op, X, W...>();
   (require_axis<Op, Over, X>(), ...);
-  ([]<class W1>() { (require_axis<Op, Over, W1>(), ...); }.template operator()<W>(), ...);
   using list = axes<Over...>;
+  (detail::require_axes<Op, W>(list{}), ...);
   using first = typename contraction<X, std::tuple_element_t<0, std::tuple<W...>>, list>::axis_list;
   require_same_axes<Op, tensor_over<float, first>,
                     tensor_over<float, typename contraction<X, W, list>::axis_list>...>();

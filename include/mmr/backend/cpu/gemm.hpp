@@ -107,18 +107,16 @@ inline constexpr int square_side = 8;
 inline constexpr int square_side = 4;
 #endif
 
-template <class T, int... I>
-inline void transpose_square(const T* from, int64_t from_row, T* to, int64_t step, std::integer_sequence<int, I...>) {
-  constexpr int side = sizeof...(I);
+template <class T>
+inline void transpose_square(const T* from, int64_t from_row, T* to, int64_t step) {
+  constexpr int side = square_side;
   using line = typename lanes_of<T, side>::type;
   line x[side], y[side];
   for (int r = 0; r < side; ++r) std::memcpy(&x[r], from + r * from_row, sizeof(line));
   // Each round interleaves the upper half of the lines with the lower: log2(side) rounds make rows of columns.
   for (int round = 1; round < side; round *= 2) {
-    for (int r = 0; r < side / 2; ++r) {
-      y[2 * r] = __builtin_shufflevector(x[r], x[r + side / 2], (I / 2 + I % 2 * side)...);
-      y[2 * r + 1] = __builtin_shufflevector(x[r], x[r + side / 2], (side / 2 + I / 2 + I % 2 * side)...);
-    }
+    for (int r = 0; r < side / 2; ++r)
+      interleave(x[r], x[r + side / 2], y[2 * r], y[2 * r + 1], std::make_integer_sequence<int, side>{});
     for (int r = 0; r < side; ++r) x[r] = y[r];
   }
   for (int r = 0; r < side; ++r) std::memcpy(to + r * step, &x[r], sizeof(line));
@@ -131,8 +129,7 @@ inline void transpose(const T* from, int64_t from_row, int64_t rows, int64_t col
   for (; i + square_side <= rows; i += square_side) {
     int64_t k = 0;
     for (; k + square_side <= cols; k += square_side) {
-      transpose_square(from + i * from_row + k, from_row, to + k * step + i, step,
-                       std::make_integer_sequence<int, square_side>{});
+      transpose_square(from + i * from_row + k, from_row, to + k * step + i, step);
     }
     for (; k < cols; ++k) {
       for (int r = 0; r < square_side; ++r) to[k * step + i + r] = from[(i + r) * from_row + k];

@@ -43,6 +43,22 @@ struct lanes_of {
   typedef T type __attribute__((vector_size(Lanes * sizeof(T))));
 };
 
+/// low, high = the lanes of a and b in turn: a0 b0 a1 b1 ... The sequence counts the lanes.
+template <class Line, int... I>
+inline void interleave(const Line& a, const Line& b, Line& low, Line& high, std::integer_sequence<int, I...>) {
+  constexpr int lanes = sizeof...(I);
+#if defined(__CUDACC__)  // nvcc's front end does not pass shuffles of dependent width on to the host compiler
+  Line* const out[2] = {&low, &high};
+  for (int i = 0; i < lanes; ++i) {
+    (*out[2 * i / lanes])[2 * i % lanes] = a[i];
+    (*out[2 * i / lanes])[2 * i % lanes + 1] = b[i];
+  }
+#else
+  low = __builtin_shufflevector(a, b, (I / 2 + I % 2 * lanes)...);
+  high = __builtin_shufflevector(a, b, (lanes / 2 + I / 2 + I % 2 * lanes)...);
+#endif
+}
+
 }  // namespace detail
 
 /// A register of `width<T>` values of T (float or double); arithmetic and comparisons work by lane.

@@ -54,20 +54,11 @@ constexpr wide_pack wide_lane_numbers(std::integer_sequence<std::uint64_t, I...>
   return wide_pack{I...};
 }
 
-template <int... I>
-inline void store_interleaved(wide_pack a, wide_pack b, std::uint32_t* out, std::integer_sequence<int, I...>) {
-#if defined(__CUDACC__)  // nvcc's front end gives a shuffle of dependent width the wrong type
-  for (int i = 0; i < wide_lanes; ++i) {
-    const std::uint64_t pair[2] = {a[i], b[i]};
-    std::memcpy(out + 4 * i, pair, sizeof(pair));
-  }
-  (void)sizeof...(I);
-#else
-  const wide_pack low = __builtin_shufflevector(a, b, (I % 2 ? wide_lanes + I / 2 : I / 2)...);
-  const wide_pack high = __builtin_shufflevector(a, b, (wide_lanes / 2 + (I % 2 ? wide_lanes + I / 2 : I / 2))...);
+inline void store_interleaved(wide_pack a, wide_pack b, std::uint32_t* out) {
+  wide_pack low, high;
+  interleave(a, b, low, high, std::make_integer_sequence<int, wide_lanes>{});
   std::memcpy(out, &low, sizeof(low));
   std::memcpy(out + 2 * wide_lanes, &high, sizeof(high));
-#endif
 }
 
 /// The `philox_words` words of the stream that start at word 4 * counter. One counter sits in each 64-bit lane; the
@@ -98,7 +89,7 @@ inline void philox_block(philox_stream from, std::uint64_t counter, std::uint32_
   for (int g = 0; g < groups; ++g) {
     const wide_pack first = (c[g][0] & 0xffffffffU) | (c[g][1] << 32);
     const wide_pack second = (c[g][2] & 0xffffffffU) | (c[g][3] << 32);
-    store_interleaved(first, second, out + g * 4 * wide_lanes, std::make_integer_sequence<int, wide_lanes>{});
+    store_interleaved(first, second, out + g * 4 * wide_lanes);
   }
 }
 

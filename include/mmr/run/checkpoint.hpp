@@ -8,6 +8,7 @@
 #include <charconv>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <string>
 
 namespace mmr {
@@ -109,17 +110,17 @@ void with_element(dtype t, F f) {
     f(float{});
 }
 
-/// Rank 0 writes the file; the ranks that hold a first copy of a part send it.
+/// Rank 0 writes the file and gets it, still to be committed; the ranks that hold a first copy of a part send it.
 template <communicator C>
-void save_class(executor<C>& run, tensor_class kind, const std::filesystem::path& path,
+std::unique_ptr<safetensors_writer> write_class(executor<C>& run, tensor_class kind, const std::filesystem::path& path,
                 const std::map<std::string, std::string>& metadata) {
   auto& s = run.where();
   auto& world = run.world();
   const bool whole_name = kind != tensor_class::parameter;
   const auto tensors = kept_tensors(s.g, kind);
-  std::optional<safetensors_writer> file;
+  std::unique_ptr<safetensors_writer> file;
   if (run.rank() == 0) {
-    file.emplace(path);
+    file = std::make_unique<safetensors_writer>(path);
     for (const auto& [key, text] : metadata) file->set_metadata(key, text);
     std::map<std::string, bool> added;
     for (auto t : tensors) {
@@ -155,8 +156,7 @@ void save_class(executor<C>& run, tensor_class kind, const std::filesystem::path
       });
     }
   }
-  if (file) file->commit();
-  world.barrier();
+  return file;
 }
 
 /// Every rank reads its own part.
@@ -190,8 +190,12 @@ void load_class(executor<C>& run, tensor_class kind, const safetensors_file& fil
 template <communicator C>
 void save_checkpoint(executor<C>& run, const std::filesystem::path& weights, std::int64_t step) {
   const std::map<std::string, std::string> metadata{{"format", "pt"}, {"mmr_step", std::to_string(step)}};
-  detail::save_class(run, tensor_class::optimizer, optimizer_path(weights), metadata);
-  detail::save_class(run, tensor_class::parameter, weights, metadata);
+  const auto state = detail::write_class(run, tensor_class::optimizer, optimizer_path(weights), metadata);
+  const auto parameters = detail::write_class(run, tensor_class::parameter, weights, metadata);
+  // Both are on the disk before either takes its name.
+  if (state) state->commit();
+  if (parameters) parameters->commit();
+  run.world().barrier();
 }
 
 /// Loads weights, and optimizer state where its file lies beside them; returns the steps that the checkpoint has behind it

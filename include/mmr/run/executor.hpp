@@ -7,6 +7,7 @@
 #include <mmr/run/memory.hpp>
 #include <mmr/run/resharder.hpp>
 
+#include <chrono>
 #include <cmath>
 #include <functional>
 #include <optional>
@@ -26,6 +27,8 @@ class executor {
       : s_(g, m), strategies_(p.strategies), world_(world), groups_(s_.m, world), run_(s_, strategies_, world.rank()),
         layout_(lay_out(run_)), memory_(layout_.bytes) {
     for (const auto& x : run_.instructions) prepare_instruction(x);
+    for (tensor_id t = 0; t < g.tensors(); ++t)
+      if (g.tensor_of(t).kind == tensor_class::input) inputs_.push_back({t, box(t)});
   }
   executor(const executor&) = delete;
 
@@ -80,6 +83,11 @@ class executor {
     bool reports_loss = false;
   };
 
+  struct input_part {
+    tensor_id tensor;
+    std::vector<interval> box;
+  };
+
   char* pointer(int b) {
     const auto offset = b < 0 ? -1 : layout_.offset[static_cast<std::size_t>(b)];
     return memory_.data() + std::max<std::int64_t>(offset, 0);
@@ -122,8 +130,7 @@ class executor {
   }
 
   void load(const input_filler& fill) {
-    for (tensor_id t = 0; t < s_.g.tensors(); ++t)
-      if (s_.g.tensor_of(t).kind == tensor_class::input) fill(s_.g.tensor_of(t), box(t), step_, data(t));
+    for (const auto& x : inputs_) fill(s_.g.tensor_of(x.tensor), x.box, step_, data(x.tensor));
   }
 
   double loss() {
@@ -206,6 +213,7 @@ class executor {
   arena layout_;
   host_memory memory_;
   std::vector<ready> ready_;
+  std::vector<input_part> inputs_;
   step_info step_;
 };
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include <variant>
 #include <vector>
 
 namespace mmr_test {
@@ -244,11 +245,19 @@ class random_graph {
     return b_.emit(mmr::op::cross_entropy{factor, logits, targets}, {m, s, p})[0];
   }
 
-  mmr::update_rule rule() {
+  /// One of the two optimizers, chosen at run time.
+  struct either {
+    double clip_norm;
+    std::variant<mmr::sgd, mmr::adamw> chosen;
+    std::vector<mmr::tensor_id> update(auto& b, mmr::tensor_id g, mmr::tensor_id p, mmr::tensor_id scale) const {
+      return std::visit([&](const auto& optimizer) { return optimizer.update(b, g, p, scale); }, chosen);
+    }
+  };
+  either rule() {
     const double clip = dice_.one_in(3) ? 0.1 : dice_.one_in(4) ? 1e6 : 0.0;
     // Velocity keeps the gradient itself, for the comparison; a large epsilon keeps AdamW from making noise large.
-    if (dice_.one_in(2)) return mmr::sgd{dice_.one_in(6) ? 0.0 : 0.9, 0.1, clip}.rule();
-    return mmr::adamw{.epsilon = 1e-4, .clip_norm = clip}.rule();
+    if (dice_.one_in(2)) return {clip, mmr::sgd{dice_.one_in(6) ? 0.0 : 0.9, 0.1, clip}};
+    return {clip, mmr::adamw{.epsilon = 1e-4, .clip_norm = clip}};
   }
 
   dice dice_;

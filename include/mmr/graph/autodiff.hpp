@@ -7,19 +7,23 @@
 #include <mmr/op/gradient.hpp>
 #include <mmr/op/optimizer.hpp>
 
-#include <functional>
+#include <concepts>
 
 namespace mmr {
 
-/// How parameters are updated. `emit` adds the update operator for (gradient, parameter, clip scale or -1).
-struct update_rule {
-  std::function<std::vector<tensor_id>(graph_builder&, tensor_id gradient, tensor_id parameter, tensor_id scale)> emit;
-  double clip_norm = 0;  ///< global gradient norm above which gradients are scaled down; 0: never
+/// How parameters are updated: `clip_norm`, the global gradient norm above which gradients are scaled down (0: never), and
+/// `update`, which adds the update operator for a gradient, a parameter and the clip scale (-1: none) and returns its results.
+template <class Rule>
+concept optimizer_rule = requires(const Rule& rule, graph_builder& b, tensor_id t) {
+  { rule.clip_norm } -> std::convertible_to<double>;
+  { rule.update(b, t, t, t) } -> std::same_as<std::vector<tensor_id>>;
 };
 
+/// Builder is graph_builder: a parameter, so that kernels are looked for where a model is closed and not here.
+template <class Builder, optimizer_rule Rule>
 class autodiff {
  public:
-  autodiff(graph_builder& b, const update_rule& rule) : b_(b), rule_(rule) {}
+  autodiff(Builder& b, const Rule& rule) : b_(b), rule_(rule) {}
 
   /// Completes the graph of a training step that minimises the scalar `loss`.
   void run(tensor_id loss) {
@@ -106,11 +110,15 @@ class autodiff {
 
   void clip() {
     std::vector<tensor_id> squares;
-    for (const auto& [parameter, gradient] : waiting_) {
+    for (auto& [parameter, gradient] : waiting_) {
       const op_info source = b_.g.op(b_.g.tensor_of(parameter).producer);
       enter(source, ">norm");
       b_.when = phase::update;
       b_.prefix = source.name + ".";
+      // Sums of partial gradients are reduced once, for the norm and the update both.
+      b_.makes = tensor_class::gradient;
+      if (b_.g.microbatches > 1) gradient = b_.emit(op::accumulate{1}, {gradient})[0];
+      b_.makes = tensor_class::activation;
       squares.push_back(b_.emit(op::sum_squares{}, {gradient})[0]);
     }
     b_.block.clear(), b_.prefix.clear(), b_.origin = "clip";
@@ -124,12 +132,12 @@ class autodiff {
     b_.prefix = source.name + ".";
     b_.when = phase::update;
     b_.makes = tensor_class::parameter;
-    const auto fresh = rule_.emit(b_, gradient, parameter, scale_)[0];
+    const auto fresh = rule_.update(b_, gradient, parameter, scale_)[0];
     b_.g.op(b_.g.tensor_of(fresh).producer).writes_back = parameter;
   }
 
-  graph_builder& b_;
-  const update_rule& rule_;
+  Builder& b_;
+  const Rule& rule_;
   std::map<tensor_id, int> pending_;  // forward consumers whose vjp has not run
   std::vector<std::pair<tensor_id, tensor_id>> waiting_;
   tensor_id scale_ = -1;

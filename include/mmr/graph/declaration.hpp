@@ -12,13 +12,9 @@ namespace mmr {
 struct adamw {
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0.01;
   double clip_norm = 0;
-  update_rule rule() const {
-    return {[*this](graph_builder& b, tensor_id g, tensor_id p, tensor_id scale) {
-              const auto& info = b.g.tensor_of(p);
-              op::adamw update{beta1, beta2, epsilon, info.decays ? weight_decay : 0.0};
-              return b.emit(update, scale < 0 ? std::vector{g, p} : std::vector{g, p, scale});
-            },
-            clip_norm};
+  std::vector<tensor_id> update(auto& b, tensor_id g, tensor_id p, tensor_id scale) const {
+    const op::adamw made{beta1, beta2, epsilon, b.g.tensor_of(p).decays ? weight_decay : 0.0};
+    return b.emit(made, scale < 0 ? std::vector{g, p} : std::vector{g, p, scale});
   }
 };
 
@@ -26,13 +22,9 @@ struct adamw {
 struct sgd {
   double momentum = 0, weight_decay = 0;
   double clip_norm = 0;
-  update_rule rule() const {
-    return {[*this](graph_builder& b, tensor_id g, tensor_id p, tensor_id scale) {
-              const auto& info = b.g.tensor_of(p);
-              op::sgd update{momentum, info.decays ? weight_decay : 0.0};
-              return b.emit(update, scale < 0 ? std::vector{g, p} : std::vector{g, p, scale});
-            },
-            clip_norm};
+  std::vector<tensor_id> update(auto& b, tensor_id g, tensor_id p, tensor_id scale) const {
+    const op::sgd made{momentum, b.g.tensor_of(p).decays ? weight_decay : 0.0};
+    return b.emit(made, scale < 0 ? std::vector{g, p} : std::vector{g, p, scale});
   }
 };
 
@@ -118,12 +110,11 @@ class declaration {
   int microbatches() const { return builder_.g.microbatches; }
 
   /// Adds backward and update passes for the loss and gives the finished graph; the declaration is closed by it.
-  template <class T, class Optimizer>
+  template <class T, optimizer_rule Optimizer>
   graph training_step(scalar<T> loss, const Optimizer& optimizer) {
     open();
     closed_ = true;
-    const auto rule = optimizer.rule();
-    autodiff(builder_, rule).run(loss.id);
+    autodiff(builder_, optimizer).run(loss.id);
     return builder_.g;
   }
 

@@ -34,7 +34,9 @@ struct liveness {
     for (auto o : schedule)
       for (auto t : g.op(o).in) {
         const auto& in = g.op(o).in;
-        const bool kept = g.tensor_of(t).persistent || g.op(g.tensor_of(t).producer).accumulates;
+        // An accumulator is free once the updates have read it: the next step begins by overwriting it.
+        const bool kept = g.tensor_of(t).persistent ||
+                          (g.op(g.tensor_of(t).producer).accumulates && g.op(o).when == phase::microbatch);
         at(dying, o).push_back(!kept && at(last_use, t) == at(position, o) && std::count(in.begin(), in.end(), t) == 1);
       }
     int last_of_microbatch = -1;

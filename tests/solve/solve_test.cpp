@@ -85,6 +85,10 @@ TEST_CASE("branching and CBC agree with exhaustive search where the search has n
       detail::effort no_room;
       no_room.most_states = 1;
       agrees(p, r, detail::minimiser(p, r, no_room).run({}));
+      no_room.program_below = 0;
+      agrees(p, r, detail::minimiser(p, r, no_room).run({}));
+      no_room.most_branches = 1;  // halves stay open: CBC has to close them
+      agrees(p, r, detail::minimiser(p, r, no_room).run({}));
     }
   }
 }
@@ -103,6 +107,27 @@ TEST_CASE("a training step is planned to proof, and its plans keep their order")
   CHECK(again.peak <= slower.peak);
   CHECK(minimise(p, {goal::cost, infinity, smallest.peak - 1}).outcome == status::infeasible);
   CHECK(minimise(p, {goal::cost, infinity, smallest.peak}).outcome == status::optimal);
+}
+
+TEST_CASE("a search that is stopped on its way claims no more than is true") {
+  const auto step = test::gpt_like({3, 64, 4, 256, 4, 32, {2, 2}});
+  const auto p = mmr::solve::tie(step.p, step.group);
+  const auto cheapest = minimise(p, {goal::cost});
+  const auto slower = minimise(p, {goal::peak, 1.05 * cheapest.cost}, cheapest.choice);
+  REQUIRE(slower.outcome == status::optimal);
+  for (int branches = 0; branches < 8; ++branches) {
+    const request r{goal::cost, infinity, slower.peak, 0.3};
+    detail::effort little;
+    little.most_states = 1;
+    little.most_branches = branches;
+    little.program_below = 0;
+    const auto truth = minimise(p, {goal::cost, infinity, slower.peak}),
+               found = detail::minimiser(p, r, little).run({});
+    INFO(branches << " splits: " << name_of(found.outcome) << " " << found.cost << " bound " << found.bound);
+    CHECK(found.bound <= truth.cost * (1 + 1e-9));
+    CHECK(found.outcome != status::infeasible);
+    if (found.outcome == status::optimal) CHECK(found.cost <= truth.cost * (1 + 1e-9));
+  }
 }
 
 TEST_CASE("without time the answer is what was given, and the bound stays below the optimum") {

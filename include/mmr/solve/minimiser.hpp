@@ -50,6 +50,7 @@ struct effort {
   bool first_only = false;
   std::size_t most_states = 200000;
   int most_branches = 1000000000;
+  int program_below = 150;  ///< parts with fewer strategies go to CBC instead of being split
 };
 
 /// One request on its way: the shrinking problem, the best choice and the bound so far.
@@ -435,7 +436,7 @@ class minimiser {
       if (low > high) return;
       guess = std::floor(std::clamp(guess, low, high));
       request sub{goal::cost, r_.cost_limit, static_cast<std::int64_t>(guess), r_.seconds - watch_.seconds(), r_.seed};
-      const auto answer = minimiser(original_, sub, {true, 2000, 30}).run({});
+      const auto answer = minimiser(original_, sub, {true, 2000, 30, 150}).run({});
       if (answer.outcome == status::infeasible) raise(guess + 1);
       // Without a proof the guess is merely left behind.
       if (!answer.choice.empty())
@@ -467,7 +468,7 @@ class minimiser {
 
   void branch(int depth) {
     if (out_of_time() || spend_.most_branches-- <= 0) return;
-    if (out_.after.strategies < 150) {
+    if (out_.after.strategies < spend_.program_below) {
       probe(16000);
       if (!done()) prove_by_program();
       if (done() || out_of_time()) return;

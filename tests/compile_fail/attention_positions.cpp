@@ -1,7 +1,5 @@
-// expect: operands_have_different_axes<mmr::op::attention, mmr::tensor<float, Batch, Seq, Seq, Features>|axis_stands_twice<Seq|operands_have_different_axes<mmr::op::attention
+// expect: operand_misplaces_axis<mmr::op::attention, Seq, mmr::tensor<float, Batch, Heads, Seq
 // The positions are not the second axis.
 #include "model.hpp"
 
-auto wrong(f32<Batch, Heads, Seq, Features> q) {
-  return mmr::causal_attention<Seq>(q, q, q);
-}
+auto wrong(f32<Batch, Heads, Seq, Features> q) { return mmr::causal_attention<Seq>(q, q, q); }

@@ -1,4 +1,4 @@
-// expect: operand_lacks_axis<mmr::op::contract, 
+// expect: operand_lacks_axis<mmr::op::contract,
 // Two weights that give results over different axes.
 #include "model.hpp"
 

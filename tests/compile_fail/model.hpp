@@ -1,5 +1,5 @@
-// The axes and tensors that the misuses share. Only the operators' headers: the types must stop a misuse before the graph
-// and the kernels are seen, and each file is quick to refuse.
+// The axes and tensors that the misuses share. Only the operators' headers: the types must stop a misuse before the
+// graph and the kernels are seen, and each file is quick to refuse.
 #pragma once
 
 #include <mmr/op/add.hpp>

@@ -1,8 +1,8 @@
 // expect: operator_lacks_flops<halve
 // An operator of the user's that does not state its work.
-#include "model.hpp"
-
 #include <mmr/graph/declaration.hpp>
+
+#include "model.hpp"
 
 template <class Op>
 struct mmr::kernel<mmr::cpu_device, Op> {
@@ -15,4 +15,6 @@ struct halve {
   mmr::signature sign(const std::vector<mmr::tensor_type>& in) const { return mmr::elementwise(in, "halve"); }
 };
 
-auto wrong(f32<Batch> x) { return mmr::apply<f32<Batch>>(halve{}, x); }
+auto wrong(f32<Batch> x) {
+  return mmr::apply<f32<Batch>>(halve{}, x);
+}

@@ -10,4 +10,6 @@ struct halve {
   double flops(std::span<const std::int64_t> n) const { return mmr::points(n); }
 };
 
-auto wrong(mmr::tensor<float, Batch> x) { return mmr::apply<mmr::tensor<float, Batch>>(halve{}, x); }
+auto wrong(mmr::tensor<float, Batch> x) {
+  return mmr::apply<mmr::tensor<float, Batch>>(halve{}, x);
+}

@@ -1,8 +1,8 @@
 // expect: operator_lacks_name<halve
 // An operator of the user's without a name.
-#include "model.hpp"
-
 #include <mmr/graph/declaration.hpp>
+
+#include "model.hpp"
 
 template <class Op>
 struct mmr::kernel<mmr::cpu_device, Op> {
@@ -15,4 +15,6 @@ struct halve {
   double flops(std::span<const std::int64_t> n) const { return mmr::points(n); }
 };
 
-auto wrong(f32<Batch> x) { return mmr::apply<f32<Batch>>(halve{}, x); }
+auto wrong(f32<Batch> x) {
+  return mmr::apply<f32<Batch>>(halve{}, x);
+}

@@ -1,8 +1,8 @@
 // expect: parameters are floating point
 // An integer parameter.
-#include "model.hpp"
-
 #include <mmr/graph/declaration.hpp>
+
+#include "model.hpp"
 
 template <class Op>
 struct mmr::kernel<mmr::cpu_device, Op> {
@@ -10,4 +10,6 @@ struct mmr::kernel<mmr::cpu_device, Op> {
   static void run(const Op&, const mmr::kernel_args&) {}
 };
 
-auto wrong(mmr::declaration& m) { return m.parameter<std::int32_t, Batch>("steps", mmr::init::zeros()); }
+auto wrong(mmr::declaration& m) {
+  return m.parameter<std::int32_t, Batch>("steps", mmr::init::zeros());
+}

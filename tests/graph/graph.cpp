@@ -1,7 +1,7 @@
 // The graph of a training step: its order, its live intervals, where updates stand, repeated blocks, and what a
 // declaration refuses.
-#include "catch.hpp"
-
+#include <functional>
+#include <map>
 #include <mmr/graph/declaration.hpp>
 #include <mmr/graph/liveness.hpp>
 #include <mmr/op/add.hpp>
@@ -11,10 +11,9 @@
 #include <mmr/op/gelu.hpp>
 #include <mmr/op/layer_norm.hpp>
 #include <mmr/op/softmax.hpp>
-
-#include <functional>
-#include <map>
 #include <set>
+
+#include "catch.hpp"
 
 // Nothing runs here.
 template <class Op>
@@ -67,7 +66,8 @@ std::vector<mmr::graph> graphs() {
 }
 
 bool is_gradient(const mmr::graph& g, mmr::op_id o) {
-  return g.op(o).rules && g.op(o).rules->name() == "gradient" && g.tensor_of(g.op(o).out[0]).kind == mmr::tensor_class::gradient;
+  return g.op(o).rules && g.op(o).rules->name() == "gradient" &&
+         g.tensor_of(g.op(o).out[0]).kind == mmr::tensor_class::gradient;
 }
 
 }  // namespace
@@ -104,17 +104,18 @@ TEST_CASE("live intervals of a small step, by hand") {
     const auto made = static_cast<std::size_t>(op.out[0]);
     life[key] = {live.life[made].begin, live.life[made].end};
     reused[key] = live.reused_operand[made];
-    for (auto s : op.state) CHECK((live.life[static_cast<std::size_t>(s)].begin == 0 && live.life[static_cast<std::size_t>(s)].end == 9));
+    for (auto s : op.state)
+      CHECK((live.life[static_cast<std::size_t>(s)].begin == 0 && live.life[static_cast<std::size_t>(s)].end == 9));
   }
-  CHECK(order == std::vector<std::string>{"bias", "contract", "gradient", "report", "constant", "contract", "sum_leading",
-                                          "gradient", "sgd"});
+  CHECK(order == std::vector<std::string>{"bias", "contract", "gradient", "report", "constant", "contract",
+                                          "sum_leading", "gradient", "sgd"});
   for (const auto& source : {x.id, w.id, t.id})
-    CHECK((live.life[static_cast<std::size_t>(source)].begin == 0 && live.life[static_cast<std::size_t>(source)].end == 9));
+    CHECK((live.life[static_cast<std::size_t>(source)].begin == 0 &&
+           live.life[static_cast<std::size_t>(source)].end == 9));
   const std::map<std::string, std::pair<int, int>> by_hand{
-      {"0 bias", {0, 2}},      {"1 contract", {1, 3}},
-      {"2 gradient", {3, 4}},  // the summed loss takes over the loss
-      {"3 report", {0, 9}},    // read by the host after the step
-      {"4 constant", {4, 6}},  {"5 contract", {5, 7}},  {"6 sum_leading", {6, 8}},
+      {"0 bias", {0, 2}},     {"1 contract", {1, 3}}, {"2 gradient", {3, 4}},  // the summed loss takes over the loss
+      {"3 report", {0, 9}},                                                    // read by the host after the step
+      {"4 constant", {4, 6}}, {"5 contract", {5, 7}}, {"6 sum_leading", {6, 8}},
       {"7 gradient", {8, 9}},  // takes over the sum
       {"8 sgd", {9, 9}}};      // takes over the parameter
   CHECK(life == by_hand);
@@ -172,7 +173,8 @@ TEST_CASE("no tensor is used outside its life, and only a dying operand's buffer
         ++taken_over;
         const auto from = op.in[static_cast<std::size_t>(operand)];
         CHECK(g.tensor_of(from).type.element == g.tensor_of(t).type.element);
-        CHECK(op.loops.in[static_cast<std::size_t>(operand)].loops == op.loops.out[static_cast<std::size_t>(g.tensor_of(t).result)].loops);
+        CHECK(op.loops.in[static_cast<std::size_t>(operand)].loops ==
+              op.loops.out[static_cast<std::size_t>(g.tensor_of(t).result)].loops);
         // The bytes pass from one to the other at the end of the step: never counted twice, never not at all.
         CHECK(life.begin == step + 1);
         if (op.writes_back >= 0)
@@ -190,7 +192,8 @@ TEST_CASE("an update stands right behind its gradient") {
   for (const auto& g : {tower(3, 1, mmr::adamw{}), tower(1, 1, mmr::sgd{})}) {
     int parameters = 0, updates = 0;
     for (mmr::op_id o = 0; o < g.ops(); ++o) {
-      parameters += g.op(o).when == mmr::phase::source && g.tensor_of(g.op(o).out[0]).kind == mmr::tensor_class::parameter;
+      parameters +=
+          g.op(o).when == mmr::phase::source && g.tensor_of(g.op(o).out[0]).kind == mmr::tensor_class::parameter;
       if (!is_gradient(g, o)) continue;
       const auto& update = g.op(o + 1);
       CHECK(update.in.at(0) == g.op(o).out[0]);
@@ -203,7 +206,8 @@ TEST_CASE("an update stands right behind its gradient") {
 }
 
 TEST_CASE("under clipping or accumulation no parameter changes before all gradients are complete") {
-  for (const auto& g : {tower(2, 1, mmr::adamw{.clip_norm = 1}), tower(2, 4, mmr::adamw{}), tower(2, 4, mmr::sgd{.clip_norm = 1})}) {
+  for (const auto& g :
+       {tower(2, 1, mmr::adamw{.clip_norm = 1}), tower(2, 4, mmr::adamw{}), tower(2, 4, mmr::sgd{.clip_norm = 1})}) {
     mmr::op_id last_gradient = -1, first_update = g.ops();
     std::set<mmr::tensor_id> updated;
     for (mmr::op_id o = 0; o < g.ops(); ++o) {
@@ -273,9 +277,12 @@ TEST_CASE("corresponding operators of repeated blocks have equal positions, othe
 
 TEST_CASE("extents that disagree, or are not there, are refused by name") {
   CHECK_THAT(refusal([] { mmr::declaration m{mmr::size<Batch>(0)}; }), contains("axis 'batch' has extent 0"));
-  CHECK_THAT(refusal([] { mmr::declaration m{mmr::size<Batch>(2), mmr::size<Batch>(3)}; }),
+  CHECK_THAT(refusal([] {
+               mmr::declaration m{mmr::size<Batch>(2), mmr::size<Batch>(3)};
+             }),
              contains("axis 'batch' already has extent 2 and cannot become 3"));
-  CHECK_THAT(refusal([] { mmr::declaration m{mmr::size<Three>(4)}; }), contains("'three' is declared with the static extent 3"));
+  CHECK_THAT(refusal([] { mmr::declaration m{mmr::size<Three>(4)}; }),
+             contains("'three' is declared with the static extent 3"));
   CHECK_THAT(refusal([] {
                mmr::declaration m{mmr::size<Batch>(2)};
                m.input<float, Batch, In>("x");
@@ -310,8 +317,9 @@ TEST_CASE("a declaration is closed by its training step or its inference") {
   const auto loss = mmr::contract<In>(w, m.input<float, In>("x"));
   m.training_step(loss, mmr::sgd{});
   for (const std::function<void()>& late :
-       {std::function<void()>([&] { m.training_step(loss, mmr::sgd{}); }), std::function<void()>([&] { m.inference(loss); }),
-        std::function<void()>([&] { m.input<float, In>("late"); }), std::function<void()>([&] { mmr::scale(w, 2); })})
+       {std::function<void()>([&] { m.training_step(loss, mmr::sgd{}); }),
+        std::function<void()>([&] { m.inference(loss); }), std::function<void()>([&] { m.input<float, In>("late"); }),
+        std::function<void()>([&] { mmr::scale(w, 2); })})
     CHECK_THAT(refusal(late), contains("the declaration is closed"));
 
   mmr::declaration reader{mmr::size<In>(3)};
@@ -342,11 +350,14 @@ TEST_CASE("misuse that types cannot see is refused by name") {
   for (int i = 0; i < 5; ++i) other.input<float, In>("x" + std::to_string(i));
   const auto foreign = other.input<float, In>("y");
   CHECK_THAT(refusal([&] { w + foreign; }), contains("'add' mixes tensors of two declarations"));
-  CHECK_THAT(refusal([&] { mmr::tensor<float, In>() + w; }), contains("'add' was given a tensor that no declaration made"));
-  CHECK_THAT(refusal([&] { mmr::apply<mmr::tensor<float, In>>(forgetful{}, w, x); }), contains("'forgetful' states 1 operands and was given 2"));
+  CHECK_THAT(refusal([&] { mmr::tensor<float, In>() + w; }),
+             contains("'add' was given a tensor that no declaration made"));
+  CHECK_THAT(refusal([&] { mmr::apply<mmr::tensor<float, In>>(forgetful{}, w, x); }),
+             contains("'forgetful' states 1 operands and was given 2"));
   using two = mmr::tensor<float, In>;
   CHECK_THAT(refusal([&] { mmr::apply<two, two>(opaque{}, w); }), contains("'opaque' states 1 results"));
-  CHECK_THAT(refusal([&] { mmr::apply<mmr::tensor<float, Hidden>>(opaque{}, w); }), contains("'opaque': its typed function names other axes"));
+  CHECK_THAT(refusal([&] { mmr::apply<mmr::tensor<float, Hidden>>(opaque{}, w); }),
+             contains("'opaque': its typed function names other axes"));
   const auto blind = mmr::contract<In>(mmr::apply<two>(opaque{}, w), x);
   CHECK_THAT(refusal([&] { m.training_step(blind, mmr::sgd{}); }), contains("operator 'opaque' has no vjp rule"));
   CHECK_THAT(refusal([&] { other.training_step(mmr::contract<In>(foreign, foreign), mmr::sgd{}); }),

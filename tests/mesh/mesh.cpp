@@ -1,10 +1,9 @@
 // Meshes: what is refused, how ranks are numbered, and that the parts of a tensor tile it.
-#include "catch.hpp"
-
-#include <mmr/mesh/placement.hpp>
-
 #include <functional>
+#include <mmr/mesh/placement.hpp>
 #include <set>
+
+#include "catch.hpp"
 
 using namespace mmr;
 
@@ -20,7 +19,8 @@ std::string refusal(const std::function<void()>& act) {
 }
 
 /// Calls `visit` with every placement of a tensor of `dims` dimensions on the mesh; unused mesh axes stay Replicate.
-void for_each_placement(const mesh& m, int dims, const std::function<void(const placement&)>& visit, placement p = {}, int a = 0) {
+void for_each_placement(const mesh& m, int dims, const std::function<void(const placement&)>& visit, placement p = {},
+                        int a = 0) {
   if (a == m.count()) return visit(p);
   for (int c = -2; c < dims; ++c) {
     p[a] = static_cast<axis_placement>(c);
@@ -32,8 +32,8 @@ void for_each_placement(const mesh& m, int dims, const std::function<void(const 
 
 TEST_CASE("a mesh that cannot be one is refused with its reason") {
   const auto parsed = [](const std::string& spec) { return refusal([&] { mesh::parse(spec); }); };
-  for (const auto* spec : {"", "data", "data=", "data=x", "data=-1", "data=2,,model=2", "data=2,", "data=1e3", "data= 2",
-                           "data=99999999999"}) {
+  for (const auto* spec : {"", "data", "data=", "data=x", "data=-1", "data=2,,model=2", "data=2,", "data=1e3",
+                           "data= 2", "data=99999999999"}) {
     INFO(spec);
     CHECK_THAT(parsed(spec), contains("is not NAME=SIZE; write data=2,model=2"));
   }
@@ -79,7 +79,8 @@ TEST_CASE("local boxes hold every element as often as the placement says, and ra
       for (int r = 0; r < m.rank_count(); ++r) {
         const auto box = local_box(m, extents, p, r);
         for (auto i = box[0].begin; i < box[0].begin + box[0].size; ++i)
-          for (auto j = box[1].begin; j < box[1].begin + box[1].size; ++j) ++holders[static_cast<std::size_t>(4 * i + j)];
+          for (auto j = box[1].begin; j < box[1].begin + box[1].size; ++j)
+            ++holders[static_cast<std::size_t>(4 * i + j)];
         CHECK(box[0].size * box[1].size == local_count(m, extents, p, r));
         CHECK(local_count(m, extents, p, r) <= local_count(m, extents, p, 0));
       }

@@ -1,9 +1,8 @@
 // Routes between placements: what a step costs, that each step is one a collective can do, and that none is quicker.
-#include "catch.hpp"
-
 #include <mmr/mesh/reshard.hpp>
-
 #include <set>
+
+#include "catch.hpp"
 
 using namespace mmr;
 
@@ -57,9 +56,10 @@ std::vector<int> group_of(const mesh& m, int rank, int a) {
   return group;
 }
 
-/// The collective that turns `p` into `q` along mesh axis a, decided by who holds what: every rank must find what it needs
-/// within its group. -1: none does.
-int collective_for(const mesh& m, const std::vector<std::int64_t>& extents, const placement& p, const placement& q, int a) {
+/// The collective that turns `p` into `q` along mesh axis a, decided by who holds what: every rank must find what it
+/// needs within its group. -1: none does.
+int collective_for(const mesh& m, const std::vector<std::int64_t>& extents, const placement& p, const placement& q,
+                   int a) {
   for (int r = 0; r < m.rank_count(); ++r) {
     elements there;
     for (int g : group_of(m, r, a)) there.merge(held(m, extents, p, g));
@@ -77,12 +77,17 @@ double formula(const mesh& m, collective kind, int a, double B) {
   const double n = m.axis(a).size, alpha = m.axis(a).latency, beta = m.axis(a).seconds_per_byte;
   switch (kind) {
     case collective::all_gather:
-    case collective::reduce_scatter: return alpha + beta * B * (n - 1) / n;
-    case collective::all_reduce: return alpha + 2 * beta * B * (n - 1) / n;
-    case collective::all_to_all: return alpha + beta * B * (n - 1) / (n * n);
+    case collective::reduce_scatter:
+      return alpha + beta * B * (n - 1) / n;
+    case collective::all_reduce:
+      return alpha + 2 * beta * B * (n - 1) / n;
+    case collective::all_to_all:
+      return alpha + beta * B * (n - 1) / (n * n);
     // Copies at memory speed: read and write.
-    case collective::slice: return m.device.launch + 2 * (B / n) / m.device.memory_bytes;
-    case collective::mask: return m.device.launch + 2 * B / m.device.memory_bytes;
+    case collective::slice:
+      return m.device.launch + 2 * (B / n) / m.device.memory_bytes;
+    case collective::mask:
+      return m.device.launch + 2 * B / m.device.memory_bytes;
   }
   return -1;
 }
@@ -95,8 +100,8 @@ TEST_CASE("seconds of collectives follow the formulas") {
   const auto m = uneven_mesh("a=4,b=3");
   for (int a = 0; a < 2; ++a)
     for (double bytes : {0.0, 64.0, 1e6})
-      for (auto kind : {collective::all_gather, collective::all_reduce, collective::reduce_scatter, collective::all_to_all,
-                        collective::slice, collective::mask})
+      for (auto kind : {collective::all_gather, collective::all_reduce, collective::reduce_scatter,
+                        collective::all_to_all, collective::slice, collective::mask})
         CHECK(collective_seconds(m, kind, a, bytes) == Approx(formula(m, kind, a, bytes)).epsilon(1e-12));
 }
 
@@ -167,7 +172,8 @@ TEST_CASE("a route to where the tensor lies already has no steps and costs nothi
 TEST_CASE("what a rank sends: ring algorithms") {
   const auto m = uneven_mesh("a=4");
   router routes(m, {16, 8}, 4);  // 512 bytes
-  const placement whole, rows{{0, replicate, replicate}}, columns{{1, replicate, replicate}}, sum{{partial, replicate, replicate}};
+  const placement whole, rows{{0, replicate, replicate}}, columns{{1, replicate, replicate}},
+      sum{{partial, replicate, replicate}};
   CHECK(routes.find(rows, whole).steps.at(0).sent == 512 * 3 / 4);
   CHECK(routes.find(sum, rows).steps.at(0).sent == 512 * 3 / 4);
   CHECK(routes.find(sum, whole).steps.at(0).sent == 2 * 512 * 3 / 4);

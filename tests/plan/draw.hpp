@@ -2,7 +2,6 @@
 #pragma once
 
 #include <mmr/plan/formulate.hpp>
-
 #include <random>
 
 namespace models {

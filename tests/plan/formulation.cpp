@@ -1,17 +1,19 @@
 // The problem that the solver sees and the program that runs are one: bytes of every step and seconds agree for every
 // choice, whatever the strategies, meshes and extents.
+#include <mmr/plan/plan.hpp>
+#include <mmr/solve/evaluate.hpp>
+
 #include "catch.hpp"
 #include "draw.hpp"
 #include "models.hpp"
-
-#include <mmr/plan/plan.hpp>
-#include <mmr/solve/evaluate.hpp>
 
 using namespace models;
 
 namespace {
 
-std::int64_t peak_of(const std::vector<std::int64_t>& bytes) { return *std::max_element(bytes.begin(), bytes.end()); }
+std::int64_t peak_of(const std::vector<std::int64_t>& bytes) {
+  return *std::max_element(bytes.begin(), bytes.end());
+}
 
 void check_agreement(const mmr::graph& g, const mmr::mesh& m, int draws) {
   INFO("mesh " << m.text() << ", " << g.ops() << " operators");
@@ -48,14 +50,19 @@ void check_agreement(const mmr::graph& g, const mmr::mesh& m, int draws) {
 TEST_CASE("problem and program agree on MLPs") {
   for (const auto* spec : {"a=2", "a=3", "a=5", "a=2,b=2", "a=3,b=2", "a=2,b=1", "a=2,b=2,c=2"}) {
     check_agreement(mlp({.layers = 1}), mmr::mesh::parse(spec), 20);
-    check_agreement(mlp({.layers = 2, .microbatches = 3, .updates = optimizer::adamw_clipped}), mmr::mesh::parse(spec), 20);
+    check_agreement(mlp({.layers = 2, .microbatches = 3, .updates = optimizer::adamw_clipped}), mmr::mesh::parse(spec),
+                    20);
   }
 }
 
 TEST_CASE("problem and program agree on GPTs") {
   for (const auto* spec : {"a=2", "a=3", "a=2,b=2", "a=2,b=3"}) {
     check_agreement(gpt({.heads = 2, .embed = 6, .seq = 5, .batch = 3, .vocab = 11}), mmr::mesh::parse(spec), 6);
-    check_agreement(gpt({.layers = 3, .dropout = 0.1, .microbatches = 2, .updates = optimizer::adamw_clipped, .double_precision = true}),
+    check_agreement(gpt({.layers = 3,
+                         .dropout = 0.1,
+                         .microbatches = 2,
+                         .updates = optimizer::adamw_clipped,
+                         .double_precision = true}),
                     mmr::mesh::parse(spec), 6);
   }
 }
@@ -92,6 +99,7 @@ TEST_CASE("on one rank there is one choice, and nothing is sent") {
 TEST_CASE("a restriction that leaves an operator nothing names it") {
   const auto g = mlp({});
   mmr::setting s(g, mmr::mesh::parse("data=2"));
-  CHECK_THROWS_WITH(mmr::formulate(s, [](mmr::op_id, const mmr::op_info& op, const mmr::strategy&) { return op.name != "contract"; }),
-                    contains("leave operator 'contract' no strategy"));
+  CHECK_THROWS_WITH(
+      mmr::formulate(s, [](mmr::op_id, const mmr::op_info& op, const mmr::strategy&) { return op.name != "contract"; }),
+      contains("leave operator 'contract' no strategy"));
 }

@@ -1,12 +1,11 @@
 // Plans as JSON: what was saved comes back, and a damaged file gives one clear error whatever is wrong with it.
+#include <filesystem>
+#include <functional>
+#include <mmr/plan/json.hpp>
+
 #include "catch.hpp"
 #include "draw.hpp"
 #include "models.hpp"
-
-#include <mmr/plan/json.hpp>
-
-#include <filesystem>
-#include <functional>
 
 using namespace models;
 
@@ -18,10 +17,10 @@ struct saved {
   mmr::plan p;
   std::string text;
 
-  explicit saved(mmr::graph graph = gpt({.dropout = 0.1}), const std::string& spec = "data=2,model=2", unsigned seed = 1)
+  explicit saved(mmr::graph graph = gpt({.dropout = 0.1}), const std::string& spec = "data=2,model=2")
       : g(std::move(graph)), s(g, mmr::mesh::parse(spec)) {
     const auto f = mmr::formulate(s);
-    std::mt19937 random(seed);
+    std::mt19937 random(1);
     p.strategies = f.chosen(any_choice(f.full, random));
     p.name = "mine \"quoted\"";
     p.objective = "drawn";
@@ -51,22 +50,21 @@ struct saved {
 }  // namespace
 
 TEST_CASE("a plan comes back as it was saved") {
-  for (const auto* spec : {"data=2", "data=3", "data=2,model=2"})
-    for (unsigned seed : {1u, 2u}) {
-      saved x(gpt({.heads = 2, .embed = 6, .seq = 5, .batch = 3, .vocab = 7, .dropout = 0.1}), spec, seed);
-      const auto back = x.load(x.text);
-      CHECK(back.strategies == x.p.strategies);
-      CHECK(back.name == x.p.name);
-      CHECK(back.objective == x.p.objective);
-      CHECK(back.lower_bound == x.p.lower_bound);
-      CHECK(back.proved == x.p.proved);
-      CHECK(back.step_seconds == x.p.step_seconds);
-      CHECK(back.sent_bytes == x.p.sent_bytes);
-      REQUIRE(back.per_rank.size() == x.p.per_rank.size());
-      for (std::size_t r = 0; r < back.per_rank.size(); ++r)
-        CHECK(mmr::to_json(back.per_rank[r]) == mmr::to_json(x.p.per_rank[r]));
-      CHECK(mmr::to_json(back, x.g, x.s.m).dump(1) == x.text);
-    }
+  for (const auto* spec : {"data=2", "data=3", "data=2,model=2"}) {
+    saved x(gpt({.heads = 2, .embed = 6, .seq = 5, .batch = 3, .vocab = 7, .dropout = 0.1}), spec);
+    const auto back = x.load(x.text);
+    CHECK(back.strategies == x.p.strategies);
+    CHECK(back.name == x.p.name);
+    CHECK(back.objective == x.p.objective);
+    CHECK(back.lower_bound == x.p.lower_bound);
+    CHECK(back.proved == x.p.proved);
+    CHECK(back.step_seconds == x.p.step_seconds);
+    CHECK(back.sent_bytes == x.p.sent_bytes);
+    REQUIRE(back.per_rank.size() == x.p.per_rank.size());
+    for (std::size_t r = 0; r < back.per_rank.size(); ++r)
+      CHECK(mmr::to_json(back.per_rank[r]) == mmr::to_json(x.p.per_rank[r]));
+    CHECK(mmr::to_json(back, x.g, x.s.m).dump(1) == x.text);
+  }
 }
 
 TEST_CASE("a plan is kept in a file") {
@@ -93,13 +91,15 @@ TEST_CASE("a plan of another version, mesh or model is refused by name") {
   saved x;
   CHECK_THAT(x.refusal([](auto& j) { j["mmr_plan"] = 2; }), contains("format version 2 and this program reads 1"));
   CHECK_THAT(x.refusal([](auto& j) { j["mmr_plan"] = "1"; }), contains("format version \"1\""));
-  CHECK_THAT(x.refusal([](auto& j) { j["mesh"][0]["size"] = 4; }), contains("is for the mesh data=4,model=2 and not for data=2 x model=2"));
+  CHECK_THAT(x.refusal([](auto& j) { j["mesh"][0]["size"] = 4; }),
+             contains("is for the mesh data=4,model=2 and not for data=2 x model=2"));
   CHECK_THAT(x.refusal([](auto& j) { j["mesh"][1]["name"] = "tensor"; }), contains("is for the mesh data=2,tensor=2"));
   CHECK_THAT(x.refusal([](auto& j) { j["mesh"].erase(1); }), contains("is for the mesh data=2 and"));
-  for (const auto& size : {gpt_size{.layers = 2, .dropout = 0.1}, gpt_size{.batch = 5, .dropout = 0.1}, gpt_size{},
-                           gpt_size{.dropout = 0.1, .microbatches = 2}, gpt_size{.dropout = 0.1, .updates = optimizer::sgd},
-                           gpt_size{.dropout = 0.1, .updates = optimizer::adamw_clipped},
-                           gpt_size{.dropout = 0.1, .double_precision = true}})
+  for (const auto& size :
+       {gpt_size{.layers = 2, .dropout = 0.1}, gpt_size{.batch = 5, .dropout = 0.1}, gpt_size{},
+        gpt_size{.dropout = 0.1, .microbatches = 2}, gpt_size{.dropout = 0.1, .updates = optimizer::sgd},
+        gpt_size{.dropout = 0.1, .updates = optimizer::adamw_clipped},
+        gpt_size{.dropout = 0.1, .double_precision = true}})
     CHECK_THAT(saved(gpt(size)).refusal(x.text), contains("is for another model"));
 }
 
@@ -115,8 +115,10 @@ TEST_CASE("a plan with a strategy that its operator lacks is refused by name") {
     CHECK_THAT(x.refusal([&](auto& j) { j["operators"][at]["along"][0] = bad; }),
                contains("gives operator 'h.0.layer_norm' the strategy") && contains("which it does not have"));
   CHECK_THAT(x.refusal([&](auto& j) { j["operators"][at]["along"][1] = 3; }), contains("which it does not have"));
-  CHECK_THAT(x.refusal([&](auto& j) { j["operators"][at]["along"].push_back("none"); }), contains("damaged entry for operator 'h.0.layer_norm'"));
-  CHECK_THAT(x.refusal([&](auto& j) { j["operators"][at]["name"] = "other"; }), contains("damaged entry for operator 'h.0.layer_norm'"));
+  CHECK_THAT(x.refusal([&](auto& j) { j["operators"][at]["along"].push_back("none"); }),
+             contains("damaged entry for operator 'h.0.layer_norm'"));
+  CHECK_THAT(x.refusal([&](auto& j) { j["operators"][at]["name"] = "other"; }),
+             contains("damaged entry for operator 'h.0.layer_norm'"));
   CHECK_THAT(x.refusal([&](auto& j) { j["operators"].erase(at); }), contains("operators where the model has"));
 }
 
@@ -124,14 +126,16 @@ TEST_CASE("a plan without one of its entries, or with one of another type, is re
   saved x;
   for (const auto* key : {"mmr_plan", "name", "objective", "graph", "mesh", "lower_bound", "proved", "operators"}) {
     INFO(key);
-    CHECK_THAT(x.refusal([&](auto& j) { j.erase(key); }), contains("the plan in plan.json has no entry '" + std::string(key) + "'"));
+    CHECK_THAT(x.refusal([&](auto& j) { j.erase(key); }),
+               contains("the plan in plan.json has no entry '" + std::string(key) + "'"));
     for (const nlohmann::ordered_json& wrong :
          {nlohmann::ordered_json(nullptr), nlohmann::ordered_json::array(), nlohmann::ordered_json::array({1, "x"}),
           nlohmann::ordered_json::object(), nlohmann::ordered_json::array({nlohmann::ordered_json::object()})})
       CHECK_THAT(x.refusal([&](auto& j) { j[key] = wrong; }), contains("the plan in plan.json "));
   }
   for (const auto* key : {"name", "along"}) {
-    CHECK_THAT(x.refusal([&](auto& j) { j["operators"][5].erase(key); }), contains("the plan in plan.json has no entry"));
+    CHECK_THAT(x.refusal([&](auto& j) { j["operators"][5].erase(key); }),
+               contains("the plan in plan.json has no entry"));
     CHECK_THAT(x.refusal([&](auto& j) { j["operators"][5][key] = 7; }), contains("damaged entry for operator"));
   }
   for (const auto* key : {"name", "size"}) {

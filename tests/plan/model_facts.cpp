@@ -1,11 +1,10 @@
 // Bytes of the known schemes against the published formulas.
+#include <mmr/plan/plan.hpp>
+#include <set>
+
 #include "catch.hpp"
 #include "draw.hpp"
 #include "models.hpp"
-
-#include <mmr/plan/plan.hpp>
-
-#include <set>
 
 using namespace models;
 
@@ -19,12 +18,14 @@ std::vector<mmr::strategy> any_plan(mmr::setting& s, std::string_view scheme, un
 }
 
 // Extents that 2 and 4 divide.
-constexpr gpt_size even{.layers = 2, .heads = 4, .embed = 16, .seq = 8, .batch = 4, .vocab = 20, .dropout = 0.1, .microbatches = 2};
+constexpr gpt_size even{
+    .layers = 2, .heads = 4, .embed = 16, .seq = 8, .batch = 4, .vocab = 20, .dropout = 0.1, .microbatches = 2};
 
 std::int64_t parameter_count(const mmr::graph& g) {
   std::int64_t n = 0;
   for (mmr::tensor_id t = 0; t < g.tensors(); ++t)
-    if (g.tensor_of(t).persistent && g.tensor_of(t).kind == mmr::tensor_class::parameter) n += g.tensor_of(t).type.count();
+    if (g.tensor_of(t).persistent && g.tensor_of(t).kind == mmr::tensor_class::parameter)
+      n += g.tensor_of(t).type.count();
   return n;
 }
 
@@ -61,8 +62,8 @@ TEST_CASE("without accumulation few gradients are there at once") {
   CHECK(mmr::measure(s, any_plan(s, "ddp", 0), 0).gradients < 4 * parameter_count(g) / 2);
 }
 
-// Korthikanti et al., arXiv 2205.05198: with sequence parallelism no stored activation is replicated; without it the inputs
-// and results of both layer norms are (the masks of dropout are not stored here).
+// Korthikanti et al., arXiv 2205.05198: with sequence parallelism no stored activation is replicated; without it the
+// inputs and results of both layer norms are (the masks of dropout are not stored here).
 TEST_CASE("what tensor parallelism leaves replicated, sequence parallelism splits") {
   const auto g = gpt(even);
   mmr::setting s(g, mmr::mesh::parse("model=4"));
@@ -73,7 +74,8 @@ TEST_CASE("what tensor parallelism leaves replicated, sequence parallelism split
       const auto& info = g.tensor_of(t);
       const auto& maker = g.op(info.producer);
       if (info.kind != mmr::tensor_class::activation || maker.where.block.empty() || !mmr::is_stored(s, t)) continue;
-      if (mmr::shards(s.m, s.made_placement(t, chosen[static_cast<std::size_t>(info.producer)])) == 1) elements += info.type.count();
+      if (mmr::shards(s.m, s.made_placement(t, chosen[static_cast<std::size_t>(info.producer)])) == 1)
+        elements += info.type.count();
     }
     return elements;
   };
@@ -96,8 +98,10 @@ TEST_CASE("redundant bytes are c |T| (r - 1) / p of what is stored") {
       for (mmr::tensor_id t = 0; t < g.tensors(); ++t) {
         if (!mmr::is_stored(s, t)) continue;
         const auto& info = g.tensor_of(t);
-        const double r = p / static_cast<double>(mmr::shards(s.m, s.made_placement(t, chosen[static_cast<std::size_t>(info.producer)])));
-        redundant += static_cast<double>(mmr::size_of(info.type.element)) * static_cast<double>(info.type.count()) * (r - 1) / p;
+        const double r = p / static_cast<double>(mmr::shards(
+                                 s.m, s.made_placement(t, chosen[static_cast<std::size_t>(info.producer)])));
+        redundant +=
+            static_cast<double>(mmr::size_of(info.type.element)) * static_cast<double>(info.type.count()) * (r - 1) / p;
       }
       // Within one byte a tensor: scalars are no multiple of p.
       CHECK(static_cast<double>(mmr::measure(s, chosen, 0).redundant) == Approx(redundant).margin(1));
@@ -111,8 +115,9 @@ TEST_CASE("stored is what a later pass or step reads") {
   std::set<std::string> stored;
   for (mmr::tensor_id t = 0; t < g.tensors(); ++t)
     if (mmr::is_stored(s, t)) stored.insert(g.tensor_of(t).name);
-  for (const auto* kept : {"wte.weight", "h.0.mlp.c_fc.weight", "wte.weight.gradient", "wte.weight.state.1", "h.0.layer_norm",
-                           "h.0.layer_norm.1", "h.0.attention", "h.0.attention.1", "h.0.bias_gelu"})
+  for (const auto* kept : {"wte.weight", "h.0.mlp.c_fc.weight", "wte.weight.gradient", "wte.weight.state.1",
+                           "h.0.layer_norm", "h.0.layer_norm.1", "h.0.attention", "h.0.attention.1", "h.0.bias_gelu"})
     CHECK(stored.contains(kept));
-  for (const auto* gone : {"tokens", "targets", "h.0.bias_gelu.grad/bias_gelu_grad", "embedding"}) CHECK_FALSE(stored.contains(gone));
+  for (const auto* gone : {"tokens", "targets", "h.0.bias_gelu.grad/bias_gelu_grad", "embedding"})
+    CHECK_FALSE(stored.contains(gone));
 }

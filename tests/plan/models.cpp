@@ -14,9 +14,12 @@ struct Out : mmr::axis<"out"> {};
 template <class T>
 mmr::graph trained(mmr::declaration& m, mmr::scalar<T> loss, optimizer how) {
   switch (how) {
-    case optimizer::sgd: return m.training_step(loss, mmr::sgd{.momentum = 0.9});
-    case optimizer::adamw: return m.training_step(loss, mmr::adamw{});
-    case optimizer::adamw_clipped: return m.training_step(loss, mmr::adamw{.clip_norm = 1});
+    case optimizer::sgd:
+      return m.training_step(loss, mmr::sgd{.momentum = 0.9});
+    case optimizer::adamw:
+      return m.training_step(loss, mmr::adamw{});
+    case optimizer::adamw_clipped:
+      return m.training_step(loss, mmr::adamw{.clip_norm = 1});
   }
   mmr::fail("models: no such optimizer");
 }
@@ -24,18 +27,29 @@ mmr::graph trained(mmr::declaration& m, mmr::scalar<T> loss, optimizer how) {
 template <class T>
 mmr::graph gpt_of(const gpt_size& s) {
   mmr::declaration m;
-  const mmr::gpt::config c{.layers = s.layers, .heads = s.heads, .embed = s.embed, .seq = s.seq, .batch = s.batch,
-                           .vocab = s.vocab, .dropout = s.dropout, .microbatches = s.microbatches};
+  const mmr::gpt::config c{.layers = s.layers,
+                           .heads = s.heads,
+                           .embed = s.embed,
+                           .seq = s.seq,
+                           .batch = s.batch,
+                           .vocab = s.vocab,
+                           .dropout = s.dropout,
+                           .microbatches = s.microbatches};
   return trained(m, mmr::gpt::declare<T>(m, c), s.updates);
 }
 
 }  // namespace
 
-mmr::graph gpt(const gpt_size& s) { return s.double_precision ? gpt_of<double>(s) : gpt_of<float>(s); }
-mmr::scheme_axes gpt_axes() { return mmr::gpt::scheme(); }
+mmr::graph gpt(const gpt_size& s) {
+  return s.double_precision ? gpt_of<double>(s) : gpt_of<float>(s);
+}
+mmr::scheme_axes gpt_axes() {
+  return mmr::gpt::scheme();
+}
 
 mmr::graph mlp(const mlp_size& s) {
-  mmr::declaration m{mmr::size<Batch>(s.batch), mmr::size<In>(s.in), mmr::size<Hidden>(s.hidden), mmr::size<Out>(s.out)};
+  mmr::declaration m{mmr::size<Batch>(s.batch), mmr::size<In>(s.in), mmr::size<Hidden>(s.hidden),
+                     mmr::size<Out>(s.out)};
   m.set_microbatches(s.microbatches);
   const auto x = m.input<float, Batch, In>("x");
   const auto t = m.input<float, Batch, Out>("t");

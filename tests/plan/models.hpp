@@ -1,11 +1,10 @@
-// Graphs of small real models for the tests of plans. Types end here: only models.cpp includes the operators and kernels,
-// so that the tests themselves compile quickly.
+// Graphs of small real models for the tests of plans. Types end here: only models.cpp includes the operators and
+// kernels, so that the tests themselves compile quickly.
 #pragma once
 
+#include <cstdint>
 #include <mmr/graph/graph.hpp>
 #include <mmr/plan/scheme.hpp>
-
-#include <cstdint>
 
 namespace models {
 
@@ -21,8 +20,8 @@ struct gpt_size {
 mmr::graph gpt(const gpt_size& size);
 mmr::scheme_axes gpt_axes();
 
-/// x[batch, in] through one linear layer, or two with GeLU between, against t[batch, out]: loss = sum of y * t. Tensors:
-/// "x", "t", "w0", "w1"; axes: batch, in, hidden, out.
+/// x[batch, in] through one linear layer, or two with GeLU between, against t[batch, out]: loss = sum of y * t.
+/// Tensors: "x", "t", "w0", "w1"; axes: batch, in, hidden, out.
 struct mlp_size {
   int layers = 1;
   std::int64_t batch = 6, in = 5, hidden = 7, out = 4;

@@ -1,12 +1,11 @@
-// The planner: equal to exhaustive search where that can be done, never behind a fixed scheme, true to its pins and budget,
-// and the same every time.
-#include "catch.hpp"
-#include "models.hpp"
-
+// The planner: equal to exhaustive search where that can be done, never behind a fixed scheme, true to its pins and
+// budget, and the same every time.
+#include <functional>
 #include <mmr/plan/planner.hpp>
 #include <mmr/solve/brute_force.hpp>
 
-#include <functional>
+#include "catch.hpp"
+#include "models.hpp"
 
 using namespace models;
 using mmr::goal;
@@ -30,7 +29,8 @@ double choices(const mmr::solve::problem& p) {
   return n;
 }
 
-/// Least peak and least cost over all choices, under a limit on the other, and the best second goal at the best first one.
+/// Least peak and least cost over all choices, under a limit on the other, and the best second goal at the best first
+/// one.
 struct exhaustive {
   const mmr::solve::problem& p;
   std::vector<std::pair<double, std::int64_t>> all;  // cost, peak
@@ -78,7 +78,8 @@ void check_optimal(const mmr::graph& g, const std::string& spec, const mmr::pins
 
   for (double slowdown : {0.0, 0.05, 0.5}) {
     const auto limit = (1 + slowdown) * best.least_cost();
-    const auto within = plans.make({.minimise = goal::memory, .slowdown = slowdown, .fixed = fixed, .seconds = seconds});
+    const auto within =
+        plans.make({.minimise = goal::memory, .slowdown = slowdown, .fixed = fixed, .seconds = seconds});
     CHECK(within.proved);
     CHECK(mmr::solve::within(within.step_seconds, limit * (1 + 1e-9)));
     CHECK(mmr::peak_bytes(within) == best.least_peak(limit));
@@ -108,7 +109,8 @@ constexpr mlp_size wide{.batch = 96, .in = 160, .hidden = 210, .out = 128};
 
 TEST_CASE("plans of one layer equal exhaustive search") {
   for (const auto* spec : {"data=2", "data=3"})
-    for (const auto& size : {wide, mlp_size{.batch = 5, .in = 300, .out = 70, .microbatches = 3, .updates = optimizer::adamw}}) {
+    for (const auto& size :
+         {wide, mlp_size{.batch = 5, .in = 300, .out = 70, .microbatches = 3, .updates = optimizer::adamw}}) {
       const auto g = mlp(size);
       mmr::pins some;
       some.split("report", "", "data");
@@ -137,10 +139,13 @@ TEST_CASE("plans of two layers equal exhaustive search") {
   check_optimal(g, "data=2", some);
 }
 
-TEST_CASE("no scheme needs less memory than the memory plan, or less time than the time plan; plans are the same twice") {
+TEST_CASE(
+    "no scheme needs less memory than the memory plan, or less time than the time plan; plans are the same twice") {
   const std::pair<gpt_size, std::vector<const char*>> cases[] = {
-      {{.heads = 4, .embed = 64, .seq = 32, .batch = 8, .vocab = 100, .dropout = 0.1}, {"data=2", "data=3", "data=4", "data=2,model=2"}},
-      {{.layers = 2, .heads = 2, .embed = 30, .seq = 20, .batch = 5, .vocab = 301, .microbatches = 2}, {"data=3", "data=4"}}};
+      {{.heads = 4, .embed = 64, .seq = 32, .batch = 8, .vocab = 100, .dropout = 0.1},
+       {"data=2", "data=3", "data=4", "data=2,model=2"}},
+      {{.layers = 2, .heads = 2, .embed = 30, .seq = 20, .batch = 5, .vocab = 301, .microbatches = 2},
+       {"data=3", "data=4"}}};
   for (const auto& [size, specs] : cases) {
     const auto g = gpt(size);
     for (const auto* spec : specs) {
@@ -171,12 +176,20 @@ TEST_CASE("pins are kept, in whatever order they were given") {
   mmr::planner plans(g, mmr::mesh::parse("data=2,model=2"));
   const auto wte = tensor_named(g, "wte.weight"), w1 = tensor_named(g, "h.0.mlp.c_fc.weight");
   mmr::pins one, other;
-  one.shard(wte, "vocab", "model").shard(w1, "", "data").split("attention", "heads", "model").split("layer_norm", "", "data");
-  other.split("layer_norm", "", "data").split("attention", "heads", "model").shard(w1, "", "data").shard(wte, "vocab", "model");
+  one.shard(wte, "vocab", "model")
+      .shard(w1, "", "data")
+      .split("attention", "heads", "model")
+      .split("layer_norm", "", "data");
+  other.split("layer_norm", "", "data")
+      .split("attention", "heads", "model")
+      .shard(w1, "", "data")
+      .shard(wte, "vocab", "model");
   const auto p = plans.make({.minimise = goal::time, .fixed = one, .seconds = seconds});
   CHECK(plans.make({.minimise = goal::time, .fixed = other, .seconds = seconds}).strategies == p.strategies);
   auto& s = plans.where();
-  const auto place = [&](mmr::tensor_id t) { return s.made_placement(t, p.strategies[static_cast<std::size_t>(g.tensor_of(t).producer)]); };
+  const auto place = [&](mmr::tensor_id t) {
+    return s.made_placement(t, p.strategies[static_cast<std::size_t>(g.tensor_of(t).producer)]);
+  };
   CHECK(place(wte)[1] == 0);
   CHECK(place(w1)[0] == mmr::replicate);
   int pinned = 0;
@@ -201,14 +214,18 @@ TEST_CASE("pins that clash, or name what is not there, are refused by name") {
     pin(p);
     return refusal([&] { plans.make({.minimise = goal::time, .fixed = p, .seconds = seconds}); });
   };
-  CHECK_THAT(refused([&](auto& p) { p.shard(wte, "vocab", "model").shard(wte, "", "model"); }), contains("'wte.weight'"));
+  CHECK_THAT(refused([&](auto& p) { p.shard(wte, "vocab", "model").shard(wte, "", "model"); }),
+             contains("'wte.weight'"));
   CHECK_THAT(refused([&](auto& p) { p.split("attention", "heads", "data").split("attention", "batch", "data"); }),
              contains("'h.0.attention'"));
-  CHECK_THAT(refused([&](auto& p) { p.shard(wte, "vocab", "tensor"); }), contains("mesh axis 'tensor'; the mesh is data=2 x model=2"));
+  CHECK_THAT(refused([&](auto& p) { p.shard(wte, "vocab", "tensor"); }),
+             contains("mesh axis 'tensor'; the mesh is data=2 x model=2"));
   CHECK_THAT(refused([&](auto& p) { p.shard(wte, "heads", "model"); }), contains("wte.weight"));
-  CHECK_THAT(refused([&](auto& p) { p.shard(g.tensors(), "vocab", "model"); }), contains("a tensor that the graph does not have"));
+  CHECK_THAT(refused([&](auto& p) { p.shard(g.tensors(), "vocab", "model"); }),
+             contains("a tensor that the graph does not have"));
   CHECK_THAT(refused([&](auto& p) { p.split("convolution", "batch", "data"); }), contains("operator 'convolution'"));
-  CHECK_THAT(refused([&](auto& p) { p.split("attention", "vocab", "data"); }), contains("'attention' with a loop over 'vocab'"));
+  CHECK_THAT(refused([&](auto& p) { p.split("attention", "vocab", "data"); }),
+             contains("'attention' with a loop over 'vocab'"));
   // A loop that may not be split.
   CHECK_THAT(refused([&](auto& p) { p.split("layer_norm", "embed", "data"); }), contains("layer_norm"));
 }
@@ -236,5 +253,6 @@ TEST_CASE("a scheme that is none, or lacks the model's axes, is refused") {
   const auto g = mlp({});
   mmr::planner plans(g, mmr::mesh::parse("data=2"));
   CHECK_THAT(refusal([&] { plans.make({.scheme = "zero4"}); }), contains("'zero4' is no plan"));
-  CHECK_THAT(refusal([&] { plans.make({.scheme = "megatron"}); }), contains("'megatron' needs to know the tensor axes"));
+  CHECK_THAT(refusal([&] { plans.make({.scheme = "megatron"}); }),
+             contains("'megatron' needs to know the tensor axes"));
 }

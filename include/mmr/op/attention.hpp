@@ -66,16 +66,16 @@ struct attention {
 namespace detail {
 template <class T, axis_type Batch, axis_type Seq, axis_type Heads, axis_type Features>
 tensor<T, Batch, Seq, Heads> attention_rows(tensor<T, Batch, Seq, Heads, Features>);
+template <class Seq, class... A>
+inline constexpr bool positions_second = false;
+template <class Seq, class Batch, class Heads, class Features>
+inline constexpr bool positions_second<Seq, Batch, Seq, Heads, Features> = true;
 template <class Op, class Seq, class T, class... A>
 consteval void require_heads(const tensor<T, A...>*) {
   require_axis<Op, Seq, tensor<T, A...>>();
-  if constexpr (sizeof...(A) != 4)
-    static_assert(mistake::operands_have_different_axes<Op, tensor<T, A...>>,
-                  "mmr: operands_have_different_axes<operator, operands...>: attention is over (batch, positions, heads, features)");
-  else
-    require_same_axes<Op, tensor<T, std::tuple_element_t<0, std::tuple<A...>>, Seq, std::tuple_element_t<2, std::tuple<A...>>,
-                                 std::tuple_element_t<3, std::tuple<A...>>>,
-                      tensor<T, A...>>();
+  if constexpr (!positions_second<Seq, A...>)
+    static_assert(mistake::operand_misplaces_axis<Op, Seq, tensor<T, A...>>,
+                  "mmr: operand_misplaces_axis<operator, axis, operand>: attention is over (batch, positions, heads, features)");
 }
 }  // namespace detail
 

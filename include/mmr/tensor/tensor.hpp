@@ -19,6 +19,8 @@ template <class Operator, class Axis, class... Operand>
 inline constexpr bool operand_lacks_axis = false;
 template <class Operator, class Axis, class Operand>
 inline constexpr bool operand_must_end_with_axis = false;
+template <class Operator, class Axis, class Operand>
+inline constexpr bool operand_misplaces_axis = false;
 template <class Operator, class Element, class Operand>
 inline constexpr bool operand_must_have_dtype = false;
 template <class Operator, class... Operands>

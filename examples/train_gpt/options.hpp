@@ -24,7 +24,7 @@ struct options {
   std::int64_t steps = 100, warmup = 0, sample = 200;
   double lr = 1e-3, clip = 1.0, weight_decay = 0.01;
   std::uint64_t seed = 1;
-  double solve_seconds = 60;
+  double solve_seconds = 20;
   bool explain = false, profile = false, no_table = false;
 
   mmr::adamw optimizer() const { return {.weight_decay = weight_decay, .clip_norm = clip}; }

@@ -1,5 +1,6 @@
 // What a run takes from the machine: nothing in a step, and arenas of the size that was planned.
 #include "catch.hpp"
+#include "run/sanitized.hpp"
 #include "run/small_gpt.hpp"
 
 #include <sys/wait.h>
@@ -8,15 +9,7 @@
 #include <atomic>
 #include <cstdlib>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define MMR_TEST_SANITIZED
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define MMR_TEST_SANITIZED
-#endif
-#endif
-
-#if defined(__GLIBC__) && !defined(MMR_TEST_SANITIZED)
+#if defined(__GLIBC__) && !MMR_TEST_SANITIZED
 // Every allocation passes here, also those of operator new and of C functions.
 namespace {
 std::atomic<bool> counting{false};

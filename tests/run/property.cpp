@@ -2,6 +2,7 @@
 // what one rank computes, in the memory that was predicted.
 #include "catch.hpp"
 #include "run/random_graph.hpp"
+#include "run/sanitized.hpp"
 
 #include <cstdlib>
 #include <cstring>
@@ -42,7 +43,7 @@ mmr::input_filler filler(const std::map<std::string, std::int64_t>& words) {
   };
 }
 
-constexpr int draws = 400;
+constexpr int draws = MMR_TEST_SANITIZED ? 100 : 400;
 random_graph drawn_graph(std::uint64_t seed) { return {seed, {1, 2, 3, 3, 4, 5, 7, 8}, 200}; }
 
 std::vector<part> parts_of(mmr::executor<mmr::thread_communicator>& run, const mmr::graph& g) {
@@ -208,7 +209,7 @@ TEST_CASE("whatever graph, mesh and strategies are drawn, the ranks together com
 TEST_CASE("arenas of drawn steps are little larger than what is live at once") {
   double worst = 0;
   std::uint64_t at = 0;
-  for (std::uint64_t seed = 1; seed <= 400; ++seed) {
+  for (std::uint64_t seed = 1; seed <= draws; ++seed) {
     INFO("draw " << seed);
     dice d(seed * 1000003);
     const random_graph model(seed, {17, 24, 32, 40, 64}, 70000);
@@ -224,8 +225,6 @@ TEST_CASE("arenas of drawn steps are little larger than what is live at once") {
   }
   INFO("the worst is draw " << at);
   CHECK(worst <= 1.05);
-  UNSCOPED_INFO("arena / peak live: at most " << worst << " (draw " << at << ")");
-  SUCCEED();
 }
 
 TEST_CASE("draws cover every built-in operator, and ranks that hold nothing") {

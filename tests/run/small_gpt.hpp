@@ -29,6 +29,7 @@ inline mmr::input_filler feed(const mmr::gpt::config& c) {
   return [c, tokens = std::vector<std::int32_t>(), targets = std::vector<std::int32_t>()](
              const mmr::tensor_info& input, std::span<const mmr::interval> box, const mmr::step_info& step, void* to) mutable {
     const auto count = static_cast<std::size_t>(box[0].size * box[1].size);
+    if (count == 0) return;  // more ranks than rows
     tokens.resize(count);
     targets.resize(count);
     text().batch(static_cast<std::uint64_t>(step.step * step.microbatches + step.microbatch), {c.batch, c.seq, 3},

@@ -5,6 +5,7 @@
 #include <mmr/plan/plan.hpp>
 #include <mmr/solve/solve.hpp>
 
+#include <chrono>
 #include <iomanip>
 #include <memory>
 #include <sstream>
@@ -20,7 +21,7 @@ struct plan_request {
   std::string scheme{};                  ///< a fixed scheme instead of the whole space; least time within it
   scheme_axes axes{};                    ///< of the model, for the schemes
   pins fixed{};
-  double seconds = 60;                   ///< of solving, at most
+  double seconds = 60;                   ///< of solving, at most, for all questions that the plan takes
 };
 
 /// Plans for one graph on one mesh. Keeps what several plans share.
@@ -63,24 +64,29 @@ class planner {
     const plan_request& r;
     formulation f;
     solve::problem p = tied(f);
+    std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
 
-    solve::result ask(solve::goal goal, double cost_limit, std::int64_t peak_limit, const std::vector<int>& start) const {
+    /// Asks the solver, with this share of the time that is left: a question that is asked for the sake of a later one
+    /// must leave it some.
+    solve::result ask(double share, solve::goal goal, double cost_limit, std::int64_t peak_limit,
+                      const std::vector<int>& start) const {
       solve::request q;
       q.minimise = goal;
       q.cost_limit = cost_limit;
       q.peak_limit = peak_limit;
-      q.seconds = r.seconds;
+      const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - begin;
+      q.seconds = std::max(share * (r.seconds - spent.count()), 0.05 * r.seconds);
       return solve::minimise(p, q, start);
     }
     std::int64_t budget() const { return r.budget.value_or(solve::no_peak_limit); }
 
     plan least_memory() const {
-      const auto limit = r.slowdown ? (1 + *r.slowdown) * found(ask(solve::goal::cost, solve::infinity, solve::no_peak_limit, {})).cost
+      const auto limit = r.slowdown ? (1 + *r.slowdown) * found(ask(0.3, solve::goal::cost, solve::infinity, solve::no_peak_limit, {})).cost
                                     : solve::infinity;
-      const auto peak = found(ask(solve::goal::peak, limit, solve::no_peak_limit, {}));
+      const auto peak = found(ask(0.7, solve::goal::peak, limit, solve::no_peak_limit, {}));
       if (peak.peak > budget()) refuse(peak);
       // Among the plans of least memory, the quickest.
-      auto quick = ask(solve::goal::cost, limit, peak.peak, peak.choice);
+      auto quick = ask(1, solve::goal::cost, limit, peak.peak, peak.choice);
       if (quick.choice.empty()) quick = peak;
       std::ostringstream words;
       words << "least peak memory";
@@ -90,11 +96,11 @@ class planner {
     }
 
     plan least_time() const {
-      const auto time = ask(solve::goal::cost, solve::infinity, budget(), {});
+      const auto time = ask(0.7, solve::goal::cost, solve::infinity, budget(), {});
       if (time.outcome == solve::status::infeasible || time.choice.empty())
-        refuse(ask(solve::goal::peak, solve::infinity, solve::no_peak_limit, {}));
+        refuse(ask(1, solve::goal::peak, solve::infinity, solve::no_peak_limit, {}));
       // Among the quickest plans, the one of least memory. A fixed scheme leaves nothing worth the search.
-      auto lean = r.scheme.empty() ? ask(solve::goal::peak, time.cost, budget(), time.choice) : time;
+      auto lean = r.scheme.empty() ? ask(1, solve::goal::peak, time.cost, budget(), time.choice) : time;
       if (lean.choice.empty()) lean = time;
       return finish(r.scheme.empty() ? "time" : r.scheme,
                     r.scheme.empty() ? (r.budget ? "least time within the byte budget, then least memory" : "least time, then least memory")

@@ -1,13 +1,13 @@
 // What a run takes from the machine: nothing in a step, and arenas of the size that was planned.
-#include "catch.hpp"
-#include "run/sanitized.hpp"
-#include "run/small_gpt.hpp"
-
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
+
+#include "catch.hpp"
+#include "run/sanitized.hpp"
+#include "run/small_gpt.hpp"
 
 #if defined(__GLIBC__) && !MMR_TEST_SANITIZED
 // Every allocation passes here, also those of operator new and of C functions.
@@ -23,11 +23,21 @@ void* __libc_malloc(std::size_t);
 void* __libc_calloc(std::size_t, std::size_t);
 void* __libc_realloc(void*, std::size_t);
 void* __libc_memalign(std::size_t, std::size_t);
-void* malloc(std::size_t n) { return note(), __libc_malloc(n); }
-void* calloc(std::size_t n, std::size_t size) { return note(), __libc_calloc(n, size); }
-void* realloc(void* p, std::size_t n) { return note(), __libc_realloc(p, n); }
-void* memalign(std::size_t a, std::size_t n) { return note(), __libc_memalign(a, n); }
-void* aligned_alloc(std::size_t a, std::size_t n) { return note(), __libc_memalign(a, n); }
+void* malloc(std::size_t n) {
+  return note(), __libc_malloc(n);
+}
+void* calloc(std::size_t n, std::size_t size) {
+  return note(), __libc_calloc(n, size);
+}
+void* realloc(void* p, std::size_t n) {
+  return note(), __libc_realloc(p, n);
+}
+void* memalign(std::size_t a, std::size_t n) {
+  return note(), __libc_memalign(a, n);
+}
+void* aligned_alloc(std::size_t a, std::size_t n) {
+  return note(), __libc_memalign(a, n);
+}
 int posix_memalign(void** p, std::size_t a, std::size_t n) {
   note();
   *p = __libc_memalign(a, n);
@@ -48,9 +58,11 @@ TEST_CASE("nothing is allocated in a step") {
   REQUIRE(allocations == 2);  // or this test would show nothing
 
   for (int microbatches : {1, 2}) {
-    const mmr::gpt::config c{.layers = 2, .heads = 3, .embed = 24, .seq = 17, .batch = 3, .vocab = 257, .microbatches = microbatches};
+    const mmr::gpt::config c{
+        .layers = 2, .heads = 3, .embed = 24, .seq = 17, .batch = 3, .vocab = 257, .microbatches = microbatches};
     const auto g = mmr::gpt::training_graph<float>(c, mmr::adamw{.clip_norm = microbatches > 1 ? 1.0 : 0.0});
-    for (const auto& [spec, plan] : {std::pair{"one=1", "single"}, {"data=3", "zero3"}, {"data=2,model=2", "megatron-sp"}}) {
+    for (const auto& [spec, plan] :
+         {std::pair{"one=1", "single"}, {"data=3", "zero3"}, {"data=2,model=2", "megatron-sp"}}) {
       INFO(plan << " on " << spec << " with " << microbatches << " microbatches");
       const auto m = mmr::mesh::parse(spec);
       const auto p = make_plan(g, m, plan);
@@ -90,7 +102,8 @@ std::pair<std::int64_t, std::int64_t> gained(const mmr::graph& g, const mmr::mes
       mmr::run_ranks(m.rank_count(), [&](mmr::thread_communicator& world) {
         mmr_test::trainer t(g, m, p, world, 1);
         arenas += t.run().arena_bytes();
-        const auto fill = [](const mmr::tensor_info& info, std::span<const mmr::interval> box, const mmr::step_info&, void* to) {
+        const auto fill = [](const mmr::tensor_info& info, std::span<const mmr::interval> box, const mmr::step_info&,
+                             void* to) {
           std::int64_t n = 1;
           for (const auto& i : box) n *= i.size;
           if (info.type.element == mmr::dtype::f32) std::fill_n(static_cast<float*>(to), n, 0.5F);

@@ -1,13 +1,13 @@
 // The property on which everything rests: whatever the graph, the mesh and the strategies, all ranks together compute
 // what one rank computes, in the memory that was predicted.
-#include "catch.hpp"
-#include "run/random_graph.hpp"
-#include "run/sanitized.hpp"
-
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
 #include <sstream>
+
+#include "catch.hpp"
+#include "run/random_graph.hpp"
+#include "run/sanitized.hpp"
 
 namespace {
 
@@ -28,15 +28,17 @@ struct rank_outcome {
 
 /// Inputs are a function of name, step, microbatch and place in the whole tensor.
 mmr::input_filler filler(const std::map<std::string, std::int64_t>& words) {
-  return [&words](const mmr::tensor_info& info, std::span<const mmr::interval> box, const mmr::step_info& step, void* data) {
+  return [&words](const mmr::tensor_info& info, std::span<const mmr::interval> box, const mmr::step_info& step,
+                  void* data) {
     const auto extents = mmr::extents_of(info.type);
-    const auto key = mmr::detail::mixed(mmr::detail::hash_of(info.name) ^
-                                        mmr::detail::mixed(static_cast<std::uint64_t>(step.step * 8 + step.microbatch)));
+    const auto key =
+        mmr::detail::mixed(mmr::detail::hash_of(info.name) ^
+                           mmr::detail::mixed(static_cast<std::uint64_t>(step.step * 8 + step.microbatch)));
     mmr::detail::for_each_in_box(box, extents, [&](std::int64_t n, std::int64_t global) {
       const auto place = static_cast<std::uint64_t>(global);
       if (info.type.element == mmr::dtype::i32)
-        static_cast<std::int32_t*>(data)[n] = static_cast<std::int32_t>((mmr::detail::mixed(key ^ place) >> 8) %
-                                                                        static_cast<std::uint64_t>(words.at(info.name)));
+        static_cast<std::int32_t*>(data)[n] = static_cast<std::int32_t>(
+            (mmr::detail::mixed(key ^ place) >> 8) % static_cast<std::uint64_t>(words.at(info.name)));
       else
         static_cast<double*>(data)[n] = mmr::detail::normal_at(key, place);
     });
@@ -44,7 +46,9 @@ mmr::input_filler filler(const std::map<std::string, std::int64_t>& words) {
 }
 
 constexpr int draws = MMR_TEST_SANITIZED ? 100 : 400;
-random_graph drawn_graph(std::uint64_t seed) { return {seed, {1, 2, 3, 3, 4, 5, 7, 8}, 200}; }
+random_graph drawn_graph(std::uint64_t seed) {
+  return {seed, {1, 2, 3, 3, 4, 5, 7, 8}, 200};
+}
 
 std::vector<part> parts_of(mmr::executor<mmr::thread_communicator>& run, const mmr::graph& g) {
   std::vector<part> all;
@@ -60,7 +64,8 @@ std::vector<part> parts_of(mmr::executor<mmr::thread_communicator>& run, const m
   return all;
 }
 
-std::vector<rank_outcome> train(const random_graph& model, const mmr::mesh& m, const std::vector<mmr::strategy>& s, int steps) {
+std::vector<rank_outcome> train(const random_graph& model, const mmr::mesh& m, const std::vector<mmr::strategy>& s,
+                                int steps) {
   mmr::plan p;
   p.strategies = s;
   std::vector<rank_outcome> out(static_cast<std::size_t>(m.rank_count()));
@@ -79,7 +84,8 @@ std::vector<rank_outcome> train(const random_graph& model, const mmr::mesh& m, c
 
 /// Where the ranks differ from the one rank by more than `tolerance`, relative to the largest value of the tensor (of
 /// all parameters, and all states of a kind, for tensors that are nought but for rounding); empty where nowhere.
-std::string difference(const mmr::graph& g, const std::vector<rank_outcome>& got, const rank_outcome& want, double tolerance) {
+std::string difference(const mmr::graph& g, const std::vector<rank_outcome>& got, const rank_outcome& want,
+                       double tolerance) {
   std::ostringstream text;
   for (std::size_t step = 0; step < want.losses.size(); ++step) {
     const double w = want.losses[step];
@@ -99,13 +105,15 @@ std::string difference(const mmr::graph& g, const std::vector<rank_outcome>& got
         const auto& part = got[r].parts[step][i];
         double most = (kind(whole.tensor) < 0 ? 1 : 1e-3) * floor[kind(whole.tensor)], worst = 0;
         for (double v : whole.values) most = std::max(most, std::abs(v));
-        mmr::detail::for_each_in_box(part.box, mmr::extents_of(g.tensor_of(whole.tensor).type), [&](std::int64_t n, std::int64_t global) {
-          const double off = std::abs(part.values[static_cast<std::size_t>(n)] - whole.values[static_cast<std::size_t>(global)]);
-          if (!(off <= worst)) worst = std::isnan(off) ? 1e300 : off;
-        });
+        mmr::detail::for_each_in_box(
+            part.box, mmr::extents_of(g.tensor_of(whole.tensor).type), [&](std::int64_t n, std::int64_t global) {
+              const double off =
+                  std::abs(part.values[static_cast<std::size_t>(n)] - whole.values[static_cast<std::size_t>(global)]);
+              if (!(off <= worst)) worst = std::isnan(off) ? 1e300 : off;
+            });
         if (worst > tolerance * most)
-          text << "step " << step << ": rank " << r << " differs by " << worst << " in '" << g.tensor_of(whole.tensor).name
-               << "' of size " << most << "; ";
+          text << "step " << step << ": rank " << r << " differs by " << worst << " in '"
+               << g.tensor_of(whole.tensor).name << "' of size " << most << "; ";
       }
     }
     if (!text.str().empty()) break;
@@ -133,7 +141,8 @@ layout_figures check_layout(mmr::setting& s, const std::vector<mmr::strategy>& c
   for (std::size_t i = 0; i < run.buffers.size(); ++i) {
     const auto& x = run.buffers[i];
     if (x.bytes > 0 && x.life.begin < x.life.end)
-      f.overlap = f.overlap || a.offset[i] < 0 || a.offset[i] % mmr::arena_alignment != 0 || a.offset[i] + x.bytes > a.bytes;
+      f.overlap =
+          f.overlap || a.offset[i] < 0 || a.offset[i] % mmr::arena_alignment != 0 || a.offset[i] + x.bytes > a.bytes;
     for (std::size_t j = 0; j < i; ++j) {
       const auto& y = run.buffers[j];
       const bool together = x.life.begin < y.life.end && y.life.begin < x.life.end && x.bytes > 0 && y.bytes > 0;
@@ -160,11 +169,13 @@ std::string describe(const mmr::graph& g, const mmr::mesh& m, const std::vector<
 }
 
 /// Takes splits away from a failing draw as long as it fails: what is left points at the fault.
-std::vector<mmr::strategy> shrunk(const random_graph& model, const mmr::mesh& m, std::vector<mmr::strategy> s, const rank_outcome& want) {
+std::vector<mmr::strategy> shrunk(const random_graph& model, const mmr::mesh& m, std::vector<mmr::strategy> s,
+                                  const rank_outcome& want) {
   for (auto& one : s)
     for (int a = 0; a < m.count(); ++a) {
       const auto before = std::exchange(one[a], mmr::unsplit);
-      if (before != mmr::unsplit && difference(model.graph(), train(model, m, s, 2), want, 1e-10).empty()) one[a] = before;
+      if (before != mmr::unsplit && difference(model.graph(), train(model, m, s, 2), want, 1e-10).empty())
+        one[a] = before;
     }
   return s;
 }
@@ -255,10 +266,40 @@ TEST_CASE("draws cover every built-in operator, and ranks that hold nothing") {
     accumulated += g.microbatches > 1;
     tied += used_twice;
   }
-  for (const char* name : {"add", "multiply", "scale", "contract", "bias", "sum_leading", "gelu", "gelu_grad", "bias_gelu", "bias_gelu_grad",
-                           "softmax", "softmax_grad", "layer_norm", "layer_norm_grad", "dropout", "bias_dropout_add", "dropout_bias_grad",
-                           "embedding", "embedding_grad", "attention", "attention_grad", "row_max", "sum_exp", "pick", "cross_entropy",
-                           "cross_entropy_grad", "gradient", "report", "constant", "sum_squares", "sum_of", "clip_scale", "sgd", "adamw"})
+  for (const char* name : {"add",
+                           "multiply",
+                           "scale",
+                           "contract",
+                           "bias",
+                           "sum_leading",
+                           "gelu",
+                           "gelu_grad",
+                           "bias_gelu",
+                           "bias_gelu_grad",
+                           "softmax",
+                           "softmax_grad",
+                           "layer_norm",
+                           "layer_norm_grad",
+                           "dropout",
+                           "bias_dropout_add",
+                           "dropout_bias_grad",
+                           "embedding",
+                           "embedding_grad",
+                           "attention",
+                           "attention_grad",
+                           "row_max",
+                           "sum_exp",
+                           "pick",
+                           "cross_entropy",
+                           "cross_entropy_grad",
+                           "gradient",
+                           "report",
+                           "constant",
+                           "sum_squares",
+                           "sum_of",
+                           "clip_scale",
+                           "sgd",
+                           "adamw"})
     CHECK((seen.contains(name) ? "" : name) == std::string());
   CHECK(empty >= draws / 4);
   CHECK(accumulated >= draws / 5);

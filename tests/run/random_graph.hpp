@@ -2,11 +2,10 @@
 // strategies. Draws depend on their seed alone.
 #pragma once
 
-#include <mmr/auto_parallel.hpp>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <mmr/auto_parallel.hpp>
 #include <set>
 #include <string>
 #include <variant>
@@ -43,9 +42,11 @@ class random_graph {
   /// Extents are drawn from `extents`; no tensor has more than `most_elements`.
   random_graph(std::uint64_t seed, std::vector<std::int64_t> extents, std::int64_t most_elements)
       : dice_(seed), most_elements_(most_elements) {
-    for (const char* name : {"a", "b", "c", "d", "e", "f"}) axes_.push_back({name, dice_.pick(extents), !dice_.one_in(12)});
+    for (const char* name : {"a", "b", "c", "d", "e", "f"})
+      axes_.push_back({name, dice_.pick(extents), !dice_.one_in(12)});
     b_.g.microbatches = dice_.one_in(2) ? 1 : 1 + static_cast<int>(dice_.below(3));
-    for (std::size_t i = 0, n = 1 + dice_.below(2); i < n; ++i) keep(source(mmr::tensor_class::input, random_dims(3), 1));
+    for (std::size_t i = 0, n = 1 + dice_.below(2); i < n; ++i)
+      keep(source(mmr::tensor_class::input, random_dims(3), 1));
     for (std::size_t i = 0, n = 1 + dice_.below(2); i < n; ++i) keep(parameter(random_dims(4), 1));
     if (dice_.one_in(2)) embedding();
     for (std::size_t i = 0, n = 4 + dice_.below(8); i < n; ++i) add_operator();
@@ -73,7 +74,9 @@ class random_graph {
       out.push_back(a);
       if (count(out) > most_elements_) out.pop_back();
     }
-    if (out.empty()) out.push_back(*std::min_element(axes_.begin(), axes_.end(), [](auto& x, auto& y) { return x.extent < y.extent; }));
+    if (out.empty())
+      out.push_back(
+          *std::min_element(axes_.begin(), axes_.end(), [](auto& x, auto& y) { return x.extent < y.extent; }));
     return out;
   }
 
@@ -87,7 +90,9 @@ class random_graph {
     t.decays = dice_.one_in(2);
     return b_.source(t);
   }
-  mmr::tensor_id parameter(const dims& d, double deviation) { return source(mmr::tensor_class::parameter, d, deviation); }
+  mmr::tensor_id parameter(const dims& d, double deviation) {
+    return source(mmr::tensor_class::parameter, d, deviation);
+  }
   /// A parameter over the dimensions, or something that is there and has them (so that parameters are tied, and results
   /// used several times).
   mmr::tensor_id some_over(const dims& d, double deviation) {
@@ -198,18 +203,31 @@ class random_graph {
     const auto d = dims_of(x);
     const double p = dice_.one_in(4) ? 0.0 : 0.3;
     switch (which) {
-      case 0: return keep_results(mmr::op::add{}, {x, some_over(d, 1)}), true;
-      case 1: return keep_results(mmr::op::multiply{}, {x, some_over(d, 1)}), true;
-      case 2: return keep_results(mmr::op::scale{0.5 + 0.25 * static_cast<double>(dice_.below(4))}, {x}), true;
-      case 3: return keep_results(mmr::op::gelu{}, {x}), true;
-      case 4: return keep_results(mmr::op::bias{}, {x, some_over(trailing(d), 1)}), true;
-      case 5: return keep_results(mmr::op::bias_gelu{}, {x, some_over(trailing(d), 1)}), true;
-      case 6: return keep_results(mmr::op::bias_dropout_add{p, stream_++}, {x, some_over(trailing(d), 1), some_over(d, 1)}), true;
-      case 7: return d.empty() ? false : (keep_results(mmr::op::softmax{}, {x}), true);
-      case 8: return normalise();
-      case 9: return keep_results(mmr::op::dropout{0.3, stream_++}, {x}), true;
-      case 10: return attention();
-      default: return pick(1) >= 0 && contraction();
+      case 0:
+        return keep_results(mmr::op::add{}, {x, some_over(d, 1)}), true;
+      case 1:
+        return keep_results(mmr::op::multiply{}, {x, some_over(d, 1)}), true;
+      case 2:
+        return keep_results(mmr::op::scale{0.5 + 0.25 * static_cast<double>(dice_.below(4))}, {x}), true;
+      case 3:
+        return keep_results(mmr::op::gelu{}, {x}), true;
+      case 4:
+        return keep_results(mmr::op::bias{}, {x, some_over(trailing(d), 1)}), true;
+      case 5:
+        return keep_results(mmr::op::bias_gelu{}, {x, some_over(trailing(d), 1)}), true;
+      case 6:
+        return keep_results(mmr::op::bias_dropout_add{p, stream_++}, {x, some_over(trailing(d), 1), some_over(d, 1)}),
+               true;
+      case 7:
+        return d.empty() ? false : (keep_results(mmr::op::softmax{}, {x}), true);
+      case 8:
+        return normalise();
+      case 9:
+        return keep_results(mmr::op::dropout{0.3, stream_++}, {x}), true;
+      case 10:
+        return attention();
+      default:
+        return pick(1) >= 0 && contraction();
     }
   }
 

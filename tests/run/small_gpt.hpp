@@ -1,11 +1,10 @@
 // A small GPT on a little text, trained on threads: what the tests of whole runs share.
 #pragma once
 
-#include <mmr/io/text.hpp>
-#include <mmr/model/gpt.hpp>
-
 #include <cstring>
 #include <functional>
+#include <mmr/io/text.hpp>
+#include <mmr/model/gpt.hpp>
 #include <string>
 #include <vector>
 
@@ -15,11 +14,14 @@ using trainer = mmr::trainer<mmr::thread_communicator>;
 
 inline const mmr::byte_dataset& text() {
   static const mmr::byte_dataset data(
-      "It was the best of times, it was the worst of times, it was the age of wisdom, it was the age of foolishness, it "
+      "It was the best of times, it was the worst of times, it was the age of wisdom, it was the age of foolishness, "
+      "it "
       "was the epoch of belief, it was the epoch of incredulity, it was the season of Light, it was the season of "
       "Darkness, it was the spring of hope, it was the winter of despair, we had everything before us, we had nothing "
-      "before us, we were all going direct to Heaven, we were all going direct the other way - in short, the period was "
-      "so far like the present period, that some of its noisiest authorities insisted on its being received, for good or "
+      "before us, we were all going direct to Heaven, we were all going direct the other way - in short, the period "
+      "was "
+      "so far like the present period, that some of its noisiest authorities insisted on its being received, for good "
+      "or "
       "for evil, in the superlative degree of comparison only.\n");
   return data;
 }
@@ -27,7 +29,8 @@ inline const mmr::byte_dataset& text() {
 /// Gives each rank its part of the batches. One for each rank: it keeps a buffer.
 inline mmr::input_filler feed(const mmr::gpt::config& c) {
   return [c, tokens = std::vector<std::int32_t>(), targets = std::vector<std::int32_t>()](
-             const mmr::tensor_info& input, std::span<const mmr::interval> box, const mmr::step_info& step, void* to) mutable {
+             const mmr::tensor_info& input, std::span<const mmr::interval> box, const mmr::step_info& step,
+             void* to) mutable {
     const auto count = static_cast<std::size_t>(box[0].size * box[1].size);
     if (count == 0) return;  // more ranks than rows
     tokens.resize(count);
@@ -38,12 +41,15 @@ inline mmr::input_filler feed(const mmr::gpt::config& c) {
   };
 }
 
-inline mmr::learning_rate rate() { return {.peak = 3e-3, .warmup = 5, .shape = mmr::decay::cosine, .total = 50, .floor = 3e-4}; }
+inline mmr::learning_rate rate() {
+  return {.peak = 3e-3, .warmup = 5, .shape = mmr::decay::cosine, .total = 50, .floor = 3e-4};
+}
 
 /// Trains `steps` steps on the threads of a mesh and gives the losses. `before` is called on every rank beforehand, and
 /// `after` afterwards.
-inline std::vector<double> losses(const mmr::gpt::config& c, const mmr::graph& g, const mmr::mesh& m, const mmr::plan& p, int steps,
-                                  const std::function<void(trainer&)>& before = {}, const std::function<void(trainer&)>& after = {}) {
+inline std::vector<double> losses(const mmr::gpt::config& c, const mmr::graph& g, const mmr::mesh& m,
+                                  const mmr::plan& p, int steps, const std::function<void(trainer&)>& before = {},
+                                  const std::function<void(trainer&)>& after = {}) {
   std::vector<double> out;
   mmr::run_ranks(m.rank_count(), [&](mmr::thread_communicator& world) {
     trainer t(g, m, p, world, 17);

@@ -1,20 +1,22 @@
 // Whole runs of a small GPT: the same losses under every plan, resuming from checkpoints, and how runs end that fail.
-#include "catch.hpp"
-#include "io/scratch.hpp"
-#include "run/sanitized.hpp"
-#include "run/small_gpt.hpp"
-
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
+
+#include "catch.hpp"
+#include "io/scratch.hpp"
+#include "run/sanitized.hpp"
+#include "run/small_gpt.hpp"
 
 namespace {
 
 using namespace mmr_test;
 using mmr::mesh;
 
-std::string error_of(auto action) { return message_of<mmr::error>(action); }
+std::string error_of(auto action) {
+  return message_of<mmr::error>(action);
+}
 
 double worst_difference(const std::vector<double>& a, const std::vector<double>& b) {
   double worst = a.size() == b.size() ? 0 : 1e300;
@@ -32,8 +34,8 @@ const mmr::gpt::config even{.layers = 4, .heads = 4, .embed = 32, .seq = 16, .ba
 
 /// Runs a model on a mesh under each plan and compares its losses with those of one rank.
 template <class T>
-void same_losses(const mmr::gpt::config& c, const std::string& spec, const std::vector<std::string>& plans, double tolerance,
-                 int most_steps = steps) {
+void same_losses(const mmr::gpt::config& c, const std::string& spec, const std::vector<std::string>& plans,
+                 double tolerance, int most_steps = steps) {
   const mmr::adamw optimizer{.weight_decay = 0.1, .clip_norm = c.microbatches > 1 ? 1.0 : 0.0};
   const auto g = mmr::gpt::training_graph<T>(c, optimizer);
   const auto one = mesh::parse("one=1");
@@ -57,16 +59,29 @@ void same_losses(const mmr::gpt::config& c, const std::string& spec, const std::
   }
 }
 
-const std::vector<std::string> all_plans = {"single", "ddp", "zero1", "zero2", "zero3", "megatron", "megatron-sp", "time", "memory"};
+const std::vector<std::string> all_plans = {"single",   "ddp",         "zero1", "zero2", "zero3",
+                                            "megatron", "megatron-sp", "time",  "memory"};
 
 }  // namespace
 
-TEST_CASE("every plan gives the losses of one rank on 1 rank") { same_losses<double>(odd, "data=1", all_plans, 1e-10); }
-TEST_CASE("every plan gives the losses of one rank on 2 ranks") { same_losses<double>(odd, "data=2", all_plans, 1e-10); }
-TEST_CASE("every plan gives the losses of one rank on 3 ranks") { same_losses<double>(odd, "data=3", all_plans, 1e-10); }
-TEST_CASE("every plan gives the losses of one rank on 4 ranks") { same_losses<double>(odd, "data=4", all_plans, 1e-10); }
-TEST_CASE("every plan gives the losses of one rank on 8 ranks") { same_losses<double>(odd, "data=8", all_plans, 1e-10); }
-TEST_CASE("every plan gives the losses of one rank on 2 x 2") { same_losses<double>(odd, "data=2,model=2", all_plans, 1e-10); }
+TEST_CASE("every plan gives the losses of one rank on 1 rank") {
+  same_losses<double>(odd, "data=1", all_plans, 1e-10);
+}
+TEST_CASE("every plan gives the losses of one rank on 2 ranks") {
+  same_losses<double>(odd, "data=2", all_plans, 1e-10);
+}
+TEST_CASE("every plan gives the losses of one rank on 3 ranks") {
+  same_losses<double>(odd, "data=3", all_plans, 1e-10);
+}
+TEST_CASE("every plan gives the losses of one rank on 4 ranks") {
+  same_losses<double>(odd, "data=4", all_plans, 1e-10);
+}
+TEST_CASE("every plan gives the losses of one rank on 8 ranks") {
+  same_losses<double>(odd, "data=8", all_plans, 1e-10);
+}
+TEST_CASE("every plan gives the losses of one rank on 2 x 2") {
+  same_losses<double>(odd, "data=2,model=2", all_plans, 1e-10);
+}
 TEST_CASE("every plan gives the losses of one rank on 2 x 2 x 2") {
   same_losses<double>(odd, "pod=2,data=2,model=2", all_plans, 1e-10);
 }
@@ -90,7 +105,8 @@ const mmr::gpt::config saved{.layers = 2, .heads = 3, .embed = 24, .seq = 17, .b
 struct resumable {
   mmr::graph g = mmr::gpt::training_graph<double>(saved, mmr::adamw{.weight_decay = 0.1});
   mesh one = mesh::parse("one=1"), three = mesh::parse("data=3"), four = mesh::parse("data=2,model=2");
-  std::vector<double> run(const mesh& m, const std::string& plan, int count, const std::function<void(trainer&)>& before = {},
+  std::vector<double> run(const mesh& m, const std::string& plan, int count,
+                          const std::function<void(trainer&)>& before = {},
                           const std::function<void(trainer&)>& after = {}) const {
     return losses(saved, g, m, make_plan(g, m, plan), count, before, after);
   }
@@ -103,7 +119,9 @@ std::function<void(trainer&)> save(const std::filesystem::path& path) {
   return [=](trainer& t) { t.save(path); };
 }
 
-std::vector<double> tail(const std::vector<double>& all, std::size_t from) { return {all.begin() + static_cast<std::ptrdiff_t>(from), all.end()}; }
+std::vector<double> tail(const std::vector<double>& all, std::size_t from) {
+  return {all.begin() + static_cast<std::ptrdiff_t>(from), all.end()};
+}
 
 }  // namespace
 
@@ -115,10 +133,13 @@ TEST_CASE("a run resumes under another plan and number of ranks with the losses 
   CHECK(worst_difference(r.run(r.three, "zero2", 5, {}, save(path)), {whole.begin(), whole.begin() + 5}) <= 1e-12);
   CHECK(dir.files() == 2);
   std::int64_t resumed_at = -1;
-  const auto after = r.run(r.four, "memory", 4, [&](trainer& t) {
-    t.load(path);
-    if (t.run().rank() == 0) resumed_at = t.steps_done();
-  }, save(path));
+  const auto after = r.run(
+      r.four, "memory", 4,
+      [&](trainer& t) {
+        t.load(path);
+        if (t.run().rank() == 0) resumed_at = t.steps_done();
+      },
+      save(path));
   CHECK(resumed_at == 5);
   CHECK(worst_difference(after, {whole.begin() + 5, whole.begin() + 9}) <= 1e-12);
   CHECK(worst_difference(r.run(r.one, "single", 3, load(path)), tail(whole, 9)) <= 1e-12);
@@ -144,7 +165,9 @@ TEST_CASE("a run resumes under another plan and number of ranks with the losses 
     CHECK(fresh[0] < whole[0] - 0.1);  // they are the trained ones
   }
   SECTION("a file that is no checkpoint of this model gives one error on any rank") {
-    const auto refused = [&](const std::filesystem::path& at) { return error_of([&] { r.run(r.four, "zero3", 1, load(at)); }); };
+    const auto refused = [&](const std::filesystem::path& at) {
+      return error_of([&] { r.run(r.four, "zero3", 1, load(at)); });
+    };
     const auto content = mmr::read_text_file(path);
     const auto bad = dir / "bad.safetensors";
     put(bad, content.substr(0, content.size() / 2));
@@ -227,8 +250,8 @@ struct failed_run {
   std::vector<double> before;
 };
 
-failed_run failing(const mmr::gpt::config& c, const mmr::graph& g, const mesh& m, const std::string& plan, double peak_rate,
-                   const std::function<void(trainer&, int step)>& sabotage) {
+failed_run failing(const mmr::gpt::config& c, const mmr::graph& g, const mesh& m, const std::string& plan,
+                   double peak_rate, const std::function<void(trainer&, int step)>& sabotage) {
   failed_run f;
   const auto p = make_plan(g, m, plan);
   f.problem = error_of([&] {
@@ -257,7 +280,8 @@ TEST_CASE("a loss that is not finite stops all ranks, naming the step and the pa
   const auto g = mmr::gpt::training_graph<double>(saved, mmr::adamw{});
   const auto weight = tensor_named(g, "h.1.mlp.c_fc.weight");
   REQUIRE(weight >= 0);
-  for (const auto& [spec, plan] : {std::pair{"data=3", "ddp"}, {"data=3", "zero3"}, {"data=2,model=2", "megatron-sp"}}) {
+  for (const auto& [spec, plan] :
+       {std::pair{"data=3", "ddp"}, {"data=3", "zero3"}, {"data=2,model=2", "megatron-sp"}}) {
     INFO(plan << " on " << spec);
     const auto m = mesh::parse(spec);
     const auto f = failing(saved, g, m, plan, 1e-3, [&](trainer& t, int step) {
@@ -276,7 +300,8 @@ TEST_CASE("a loss that is not finite stops all ranks, naming the step and the pa
       trainer t(g, m, p, world, 17);
       const auto copy = [&] {
         const auto* data = static_cast<const double*>(t.run().data(wte));
-        return std::vector<double>(data, data + mmr::local_count(m, mmr::extents_of(g.tensor_of(wte).type), t.run().place(wte), world.rank()));
+        return std::vector<double>(
+            data, data + mmr::local_count(m, mmr::extents_of(g.tensor_of(wte).type), t.run().place(wte), world.rank()));
       };
       if (world.rank() == 1) static_cast<double*>(t.run().data(weight))[0] = std::numeric_limits<double>::infinity();
       const auto before = copy();
@@ -299,7 +324,8 @@ TEST_CASE("a learning rate that is far too large is found at the first loss that
     INFO(plan << " on " << spec << ": " << f.problem);
     REQUIRE(!f.before.empty());
     for (double loss : f.before) CHECK(std::isfinite(loss));
-    CHECK_THAT(f.problem, contains("at step " + std::to_string(f.before.size() + 1) + ":") && contains("lower the learning rate"));
+    CHECK_THAT(f.problem,
+               contains("at step " + std::to_string(f.before.size() + 1) + ":") && contains("lower the learning rate"));
     CHECK((f.problem.find("operator '") != std::string::npos || f.problem.find("parameter '") != std::string::npos));
   }
 }
@@ -342,18 +368,25 @@ TEST_CASE("what one rank throws ends all ranks with that error") {
     return error_of([&] {
       mmr::run_ranks(ranks, [&](mmr::thread_communicator& world) {
         trainer t(g, m, p, world, 1);
-        const mmr::input_filler fill = [&](const mmr::tensor_info&, std::span<const mmr::interval> box, const mmr::step_info& step, void* to) {
-          if (bad_filler && world.rank() == 1 && step.step == 0) throw std::runtime_error("the file of rank 1 has ended");
+        const mmr::input_filler fill = [&](const mmr::tensor_info&, std::span<const mmr::interval> box,
+                                           const mmr::step_info& step, void* to) {
+          if (bad_filler && world.rank() == 1 && step.step == 0)
+            throw std::runtime_error("the file of rank 1 has ended");
           std::fill_n(static_cast<double*>(to), box[0].size * box[1].size, 0.5);
         };
         for (int i = 0; i < 3; ++i) t.step({.peak = 1e-3}, fill);
       });
     });
   };
-  SECTION("a filler") { CHECK(run(3, true) == "rank 1: the file of rank 1 has ended"); }
-  SECTION("a kernel") { CHECK_THAT(run(3, false), contains("rank ") && contains("the kernel gave up")); }
+  SECTION("a filler") {
+    CHECK(run(3, true) == "rank 1: the file of rank 1 has ended");
+  }
+  SECTION("a kernel") {
+    CHECK_THAT(run(3, false), contains("rank ") && contains("the kernel gave up"));
+  }
   SECTION("a mesh that does not fit the ranks") {
     for (int ranks : {1, 2, 4})
-      CHECK_THAT(run(ranks, false), contains("the mesh data=3 has 3 ranks but " + std::to_string(ranks) + " are running"));
+      CHECK_THAT(run(ranks, false),
+                 contains("the mesh data=3 has 3 ranks but " + std::to_string(ranks) + " are running"));
   }
 }

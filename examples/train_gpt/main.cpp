@@ -32,7 +32,7 @@ mmr::input_filler feed(const mmr::byte_dataset& data, const options& o) {
     targets.resize(count);
     data.batch(static_cast<std::uint64_t>(step.step * step.microbatches + step.microbatch), {o.model.batch, o.model.seq, o.seed},
                {box[0].begin, box[0].begin + box[0].size, box[1].begin, box[1].begin + box[1].size}, tokens, targets);
-    std::memcpy(to, (input.name == "tokens" ? tokens : targets).data(), count * sizeof(std::int32_t));
+    std::copy_n((input.name == "tokens" ? tokens : targets).data(), count, static_cast<std::int32_t*>(to));
   };
 }
 

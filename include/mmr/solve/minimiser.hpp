@@ -73,6 +73,8 @@ class minimiser {
     raise(for_cost_ ? 0 : static_cast<double>(least_peak(small_)));
     infeasible_ = least_peak(small_) > r_.peak_limit;
     if (infeasible_) return closed();
+    keep_to_limit();
+    if (infeasible_) return closed();
     first_prices();
     for (int round = 0; round < 6; ++round) {
       if (done()) return closed();
@@ -81,6 +83,8 @@ class minimiser {
       if (done()) return closed();
       if (!shrink() || done()) return closed();
       if (!for_cost_ && round == 0) {
+        rule_out_peaks();
+        if (done()) return closed();
         if (r_.cost_limit < infinity) probe(400);
         if (!done()) guess_peaks();
       }
@@ -192,6 +196,43 @@ class minimiser {
     parts_ = {cost_resource(small_)};
     for (int t : rows_) parts_.push_back(step_resource(small_, t));
     order_ = narrow_order(small_);
+  }
+
+  // --- limits on bytes
+  // --------------------------------------------------------------------------------------------------
+
+  /// The greatest peak that is still of interest.
+  std::int64_t peak_room() const {
+    return for_cost_ || !(target() < 9e15) ? r_.peak_limit : static_cast<std::int64_t>(target());
+  }
+
+  /// Takes out what cannot be within the limit on the peak, and the steps that no longer can exceed it. The goal of the
+  /// peak needs these to tell one choice from another, unless any within the limit will do.
+  void keep_to_limit() {
+    const bool drop_idle = for_cost_ || spend_.first_only;
+    for (int round = 0; round < 8 && r_.peak_limit < no_peak_limit && !infeasible_; ++round) {
+      const auto left = tighten(small_, r_.peak_limit);
+      infeasible_ = left.infeasible;
+      const bool idles = drop_idle && std::count(left.idle.begin(), left.idle.end(), 0) < small_.steps;
+      if (infeasible_ || (left.dropped == 0 && !idles)) return;
+      take(reduce_to(small_, left, drop_idle));
+    }
+  }
+
+  /// Halves the gap between the bound and the best peak as long as what a limit leaves of the problem says that no
+  /// choice is within it.
+  void rule_out_peaks() {
+    if (!(target() < 9e15)) return;
+    const auto unit = static_cast<std::int64_t>(unit_);
+    auto high = static_cast<std::int64_t>(target()) / unit * unit, limit = high;  // first: is there anything better?
+    while (static_cast<double>(high) >= out_.bound && !out_of_time()) {
+      if (tighten(small_, limit).infeasible)
+        raise(static_cast<double>(limit) + 1);
+      else
+        high = limit - unit;
+      const auto low = static_cast<std::int64_t>(out_.bound);
+      limit = low + (high - low) / unit / 2 * unit;
+    }
   }
 
   // --- prices
@@ -366,8 +407,11 @@ class minimiser {
   bool shrink() {
     cuts_.clear();
     take(reduce_without(small_, dead_));
-    if (infeasible_) return false;
-    return true;
+    if (infeasible_ || peak_room() == no_peak_limit) return !infeasible_;
+    const auto left = tighten(small_, peak_room());
+    infeasible_ = left.infeasible;
+    if (!infeasible_ && left.dropped > 0) take(reduce_to(small_, left, false));
+    return !infeasible_;
   }
 
   // --- search

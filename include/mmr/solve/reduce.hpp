@@ -14,6 +14,7 @@
 #include "mmr/solve/problem.hpp"
 #include "mmr/solve/steps.hpp"
 #include "mmr/solve/tie.hpp"
+#include "mmr/solve/tighten.hpp"
 
 namespace mmr::solve {
 
@@ -451,6 +452,27 @@ class reducer {
 /// `small` plus `constant` and the peak of `small` (as far as looked at), and no choice of `p` beats all of these.
 inline reduction reduce(const problem& p, relevance looks_at = {}) {
   detail::reducer r(p, looks_at, false);
+  r.run();
+  return r.finish();
+}
+
+/// Reduces `p` to what a limit on the peak leaves of it. Where `drop_idle` is set, the steps at which the limit cannot
+/// be exceeded go too: then the peak of a choice of `small` tells only whether the limit is kept.
+inline reduction reduce_to(problem p, const tightened& left, bool drop_idle) {
+  for (std::size_t e = 0; e < p.edges.size(); ++e)
+    for (std::size_t k = 0; k < p.edges[e].cost.size(); ++k)
+      if (left.dead_pairs[e][k]) p.edges[e].cost[k] = infinity;
+  if (drop_idle) {
+    auto kept = left.idle;
+    for (char& flag : kept) flag = flag == 0;
+    keep_steps(p, kept);
+  }
+  detail::reducer r(p, {}, !drop_idle);
+  for (std::size_t v = 0; v < left.dead.size(); ++v) {
+    auto alive = left.dead[v];
+    for (char& flag : alive) flag = flag == 0;
+    r.keep(v, alive);
+  }
   r.run();
   return r.finish();
 }

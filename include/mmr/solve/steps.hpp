@@ -10,6 +10,29 @@
 
 namespace mmr::solve {
 
+/// Leaves only the flagged steps. Intervals are renumbered; empty uses disappear.
+inline void keep_steps(problem& p, const std::vector<char>& kept) {
+  std::vector<int> renumbered(kept.size() + 1, 0);
+  std::vector<std::int64_t> base;
+  for (std::size_t t = 0; t < kept.size(); ++t) {
+    renumbered[t] = static_cast<int>(base.size());
+    if (kept[t]) base.push_back(p.base.empty() ? 0 : p.base[t]);
+  }
+  renumbered[kept.size()] = static_cast<int>(base.size());
+  const auto shift = [&](auto& uses) {
+    std::erase_if(uses, [](const auto& use) { return use.begin >= use.end; });
+    for (auto& use : uses) {
+      use.begin = renumbered[static_cast<std::size_t>(use.begin)];
+      use.end = renumbered[static_cast<std::size_t>(use.end)];
+    }
+    std::erase_if(uses, [](const auto& use) { return use.begin >= use.end; });
+  };
+  for (auto& n : p.nodes) shift(n.uses);
+  for (auto& e : p.edges) shift(e.uses);
+  p.steps = static_cast<int>(base.size());
+  p.base = std::move(base);
+}
+
 /// Drops every step at which, whatever is chosen, no more is held than at a step that stays: what is live there is also
 /// live at a neighbour. The peak of any choice stays the same. Intervals are renumbered; empty uses disappear.
 inline void drop_dominated_steps(problem& p) {
@@ -26,29 +49,15 @@ inline void drop_dominated_steps(problem& p) {
   for (auto& e : p.edges) tidy(e.uses);
   const auto base = [&](std::size_t t) { return p.base.empty() ? std::int64_t{0} : p.base[t]; };
   // covered_by_left: going left nothing dies and the constant part does not shrink; likewise to the right.
-  std::vector<int> renumbered(steps + 1, 0);
-  std::vector<std::int64_t> kept_base;
+  std::vector<char> kept(steps, 1);
   for (std::size_t t = 0; t < steps; ++t) {
-    renumbered[t] = static_cast<int>(kept_base.size());
     const bool covered_by_left = t > 0 && !begins[t] && base(t - 1) >= base(t);
     const bool same_as_right = t + 1 < steps && !begins[t + 1] && !ends[t + 1] && base(t + 1) == base(t);
     const bool covered_by_right = t + 1 < steps && !ends[t + 1] && base(t + 1) >= base(t);
     // Equal neighbours cover each other: the left one stays, so that a plateau is not lost.
-    if (covered_by_left || (covered_by_right && !same_as_right)) continue;
-    kept_base.push_back(base(t));
+    if (covered_by_left || (covered_by_right && !same_as_right)) kept[t] = 0;
   }
-  renumbered[steps] = static_cast<int>(kept_base.size());
-  const auto shift = [&](auto& uses) {
-    for (auto& use : uses) {
-      use.begin = renumbered[static_cast<std::size_t>(use.begin)];
-      use.end = renumbered[static_cast<std::size_t>(use.end)];
-    }
-    std::erase_if(uses, [](const auto& use) { return use.begin >= use.end; });
-  };
-  for (auto& n : p.nodes) shift(n.uses);
-  for (auto& e : p.edges) shift(e.uses);
-  p.steps = static_cast<int>(kept_base.size());
-  p.base = std::move(kept_base);
+  keep_steps(p, kept);
 }
 
 }  // namespace mmr::solve

@@ -73,6 +73,48 @@ inline mmr::solve::problem random_problem(std::mt19937& draw, int most_nodes = 6
   return p;
 }
 
+/// Problems whose peaks lie a byte or two apart: a few weights decide most of each count, many strategies tie in all
+/// that matters, many steps hold the same, and transient bytes of edges and pairs that are forbidden decide the rest.
+inline mmr::solve::problem tied_problem(std::mt19937& draw, int most_nodes = 6, int most_strategies = 4) {
+  using namespace mmr::solve;
+  const auto below = [&](int n) { return static_cast<int>(draw() % static_cast<unsigned>(n)); };
+  problem p;
+  p.steps = 1 + below(9);
+  const int nodes = 2 + below(most_nodes - 1), fine = 1 + below(3);
+  for (int t = 0; t < p.steps; ++t) p.base.push_back(1000 * below(2));
+  const auto bytes = [&] { return static_cast<std::int64_t>(100 * below(3) + (below(2) ? below(fine + 1) : 0)); };
+  for (int v = 0; v < nodes; ++v) {
+    node n{"n" + std::to_string(v), {}, {}};
+    const int k = 1 + below(most_strategies);
+    for (int s = 0; s < k; ++s) n.cost.push_back(below(30) == 0 ? infinity : static_cast<double>(below(4)));
+    for (int i = 1 + below(2); i > 0; --i) {
+      n.uses.push_back({below(p.steps), 0, {}});
+      n.uses.back().end = n.uses.back().begin + 1 + below(p.steps - n.uses.back().begin);
+      for (int s = 0; s < k; ++s) n.uses.back().bytes.push_back(bytes());
+    }
+    p.nodes.push_back(n);
+  }
+  for (int v = 1; v < nodes; ++v)
+    for (int i = 1 + below(2); i > 0; --i) {
+      edge e;
+      e.u = below(v);
+      e.v = v;
+      e.u_classes = 1 + below(3);
+      e.v_classes = 1 + below(3);
+      for (int s = 0; s < strategies(p, e.u); ++s) e.u_class.push_back(below(e.u_classes));
+      for (int s = 0; s < strategies(p, e.v); ++s) e.v_class.push_back(below(e.v_classes));
+      for (int k = 0; k < e.u_classes * e.v_classes; ++k)
+        e.cost.push_back(below(12) == 0 ? infinity : static_cast<double>(below(3)));
+      for (int j = below(3); j > 0; --j) {
+        const int t = below(p.steps);
+        e.uses.push_back({t, t + 1, {}});
+        for (std::size_t k = 0; k < e.cost.size(); ++k) e.uses.back().bytes.push_back(below(2) ? 0 : bytes());
+      }
+      p.edges.push_back(e);
+    }
+  return p;
+}
+
 /// Groups of nodes with equal numbers of strategies.
 inline std::vector<int> random_groups(std::mt19937& draw, const mmr::solve::problem& p) {
   std::vector<int> group, leader;

@@ -9,42 +9,13 @@
 #include "mmr/solve/brute_force.hpp"
 #include "mmr/solve/json.hpp"
 #include "mmr/solve/tie.hpp"
+#include "solve/agrees.hpp"
 #include "solve/gpt_like.hpp"
 #include "solve/random_problem.hpp"
 
 using namespace mmr::solve;
 
-namespace {
-
-/// What is found must be what exhaustive search says, with proof.
-void agrees(const problem& p, const request& r, const result& found) {
-  const auto truth = brute_force(p, r);
-  INFO("goal " << (r.minimise == goal::cost ? "cost" : "peak") << ", cost limit " << r.cost_limit << ", peak limit "
-               << r.peak_limit << ": truth " << name_of(truth.outcome) << " " << truth.cost << " " << truth.peak
-               << ", found " << name_of(found.outcome) << " " << found.cost << " " << found.peak);
-  REQUIRE(found.outcome == truth.outcome);
-  if (truth.outcome != status::optimal) {
-    CHECK(found.choice.empty());
-    return;
-  }
-  const auto e = evaluate(p, found.choice);
-  CHECK(e.cost == found.cost);
-  CHECK(e.peak == found.peak);
-  CHECK(keeps(e, r));
-  if (r.minimise == goal::cost) {
-    CHECK(std::abs(found.cost - truth.cost) <= cost_tolerance * truth.cost);
-    CHECK(found.bound <= truth.cost * (1 + 1e-9));
-  } else {
-    CHECK(found.peak == truth.peak);
-    CHECK(found.bound <= static_cast<double>(truth.peak));
-  }
-}
-
-void agrees(const problem& p, const request& r, const std::vector<int>& start = {}) {
-  agrees(p, r, minimise(p, r, start));
-}
-
-}  // namespace
+using test::agrees;
 
 TEST_CASE("minimise equals exhaustive search, without limits and with limits that only just do or do not") {
   std::mt19937 draw(20250);

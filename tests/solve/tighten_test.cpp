@@ -100,3 +100,42 @@ TEST_CASE("peaks a byte apart are told apart, with and without limits") {
     test::agrees(p, {goal::peak, infinity, smallest.peak - 1});
   }
 }
+
+TEST_CASE("guessed peaks and halves that stay open raise no bound above the truth") {
+  std::mt19937 draw(88);
+  int proved = 0, open = 0;
+  for (int i = 0; i < 300; ++i) {
+    auto p = any_problem(draw, i);
+    // The guesses of peaks go by units: with one byte as the unit each of them counts.
+    p.nodes.push_back({"odd", {0, 0}, {}});
+    if (p.steps > 0) p.nodes.back().uses.push_back({0, 1, {1, 2}});
+    const auto cheapest = brute_force(p, {goal::cost}), smallest = brute_force(p, {goal::peak});
+    if (smallest.outcome != status::optimal) continue;
+    for (const request& r : {request{goal::peak}, request{goal::peak, cheapest.cost + 1},
+                             request{goal::cost, infinity, (smallest.peak + cheapest.peak) / 2},
+                             request{goal::cost, infinity, smallest.peak}})
+      for (const int branches : {0, 1, 2, 5, 1000000}) {
+        detail::effort weak;
+        weak.tightening = weak.messages = weak.programs = false;
+        weak.program_below = 0;
+        weak.most_branches = branches;
+        for (const std::size_t states : {1, 2, 1000}) {
+          weak.most_states = states;
+          const auto truth = brute_force(p, r), found = detail::minimiser(p, r, weak).run({});
+          const double best = r.minimise == goal::cost ? truth.cost : static_cast<double>(truth.peak);
+          INFO("problem " << i << ", " << branches << " splits, " << states << " states: truth " << best << ", found "
+                          << name_of(found.outcome) << " " << found.cost << " " << found.peak << " bound "
+                          << found.bound);
+          CHECK(found.outcome != status::infeasible);
+          CHECK(found.bound <= best * (1 + 1e-9));
+          const bool optimal = found.outcome == status::optimal;
+          if (optimal)
+            CHECK((r.minimise == goal::cost ? found.cost : static_cast<double>(found.peak)) <= best * (1 + 1e-9));
+          if (branches == 1000000) CHECK(optimal);
+          ++(optimal ? proved : open);
+        }
+      }
+  }
+  CHECK(proved > 1000);
+  CHECK(open > 50);
+}

@@ -51,6 +51,8 @@ struct effort {
   std::size_t most_states = 200000;
   int most_branches = 1000000000;
   int program_below = 150;  ///< parts with fewer strategies go to CBC instead of being split
+  // Each proves alone; tests switch off the stronger ones to see what the others prove.
+  bool tightening = true, messages = true, programs = true;
 };
 
 /// One request on its way: the shrinking problem, the best choice and the bound so far.
@@ -210,7 +212,8 @@ class minimiser {
   /// peak needs these to tell one choice from another, unless any within the limit will do.
   void keep_to_limit() {
     const bool drop_idle = for_cost_ || spend_.first_only;
-    for (int round = 0; round < 8 && r_.peak_limit < no_peak_limit && !infeasible_; ++round) {
+    if (!spend_.tightening || r_.peak_limit == no_peak_limit) return;
+    for (int round = 0; round < 8 && !infeasible_; ++round) {
       const auto left = tighten(small_, r_.peak_limit);
       infeasible_ = left.infeasible;
       const bool idles = drop_idle && std::count(left.idle.begin(), left.idle.end(), 0) < small_.steps;
@@ -222,7 +225,7 @@ class minimiser {
   /// Halves the gap between the bound and the best peak as long as what a limit leaves of the problem says that no
   /// choice is within it.
   void rule_out_peaks() {
-    if (!(target() < 9e15)) return;
+    if (!spend_.tightening || !(target() < 9e15)) return;
     const auto unit = static_cast<std::int64_t>(unit_);
     auto high = static_cast<std::int64_t>(target()) / unit * unit, limit = high;  // first: is there anything better?
     while (static_cast<double>(high) >= out_.bound && !out_of_time()) {
@@ -322,6 +325,8 @@ class minimiser {
   /// Climbs the bound over prices and messages together, drops strategies that cannot be news, and picks up choices.
   void bound_by_messages(int queries) {
     diffusion messages(small_, order_);
+    dead_ = messages.dead();
+    if (!spend_.messages) return;
     auto best_prices_so_far = prices_;
     double best_bound = -infinity, radius = 3;
     evaluation seen;
@@ -407,7 +412,7 @@ class minimiser {
   bool shrink() {
     cuts_.clear();
     take(reduce_without(small_, dead_));
-    if (infeasible_ || peak_room() == no_peak_limit) return !infeasible_;
+    if (infeasible_ || !spend_.tightening || peak_room() == no_peak_limit) return !infeasible_;
     const auto left = tighten(small_, peak_room());
     infeasible_ = left.infeasible;
     if (!infeasible_ && left.dropped > 0) take(reduce_to(small_, left, false));
@@ -480,7 +485,11 @@ class minimiser {
       if (low > high) return;
       guess = std::floor(std::clamp(guess, low, high));
       request sub{goal::cost, r_.cost_limit, static_cast<std::int64_t>(guess), r_.seconds - watch_.seconds(), r_.seed};
-      const auto answer = minimiser(original_, sub, {true, 2000, 30, 150}).run({});
+      auto little = spend_;
+      little.first_only = true;
+      little.most_states = std::min<std::size_t>(little.most_states, 2000);
+      little.most_branches = std::min(little.most_branches, 30);
+      const auto answer = minimiser(original_, sub, little).run({});
       if (answer.outcome == status::infeasible) raise(guess + 1);
       // Without a proof the guess is merely left behind.
       if (!answer.choice.empty())
@@ -618,6 +627,7 @@ class minimiser {
   // --------------------------------------------------------------------------------------------------------------
 
   void prove_by_program() {
+    if (!spend_.programs) return;
     request inner = r_;
     inner.cost_limit -= constant_;
     auto rows = rows_;

@@ -60,7 +60,11 @@ void train(C& world, const mmr::graph& g, const mmr::mesh& m, const mmr::plan& p
   const bool first = world.rank() == 0;
   const auto before = mmr::resident_bytes();
   mmr::trainer<C> trainer(g, m, p, world, o.seed);
-  if (!o.weights.empty()) trainer.load(o.weights);
+  if (!o.weights.empty()) {
+    trainer.load(o.weights);
+    if (first && trainer.steps_done() > 0) std::cout << "resumes after step " << trainer.steps_done() << "\n" << std::flush;
+    if (first && trainer.steps_done() == 0) std::cout << "starts from " << o.weights << " with a fresh optimizer\n" << std::flush;
+  }
   if (first && !o.save_tokens.empty()) save_tokens(data, o, trainer.steps_done());
   const auto fill = feed(data, o);
   std::optional<mmr::progress> bar;
@@ -146,8 +150,9 @@ void write_json(const options& o, const planned& plans, const outcome& out) {
 void show(const options& o, const planned& plans, mmr::planner& planner) {
   if (!o.no_table) mmr::print_comparison(std::cout, plans.table);
   if (o.explain) mmr::explain(std::cout, planner.where(), plans.run);
-  std::cout << "\nrunning plan '" << plans.run.name << "': " << plans.run.objective << " (solved in "
-            << mmr::format_seconds(plans.solve_seconds) << ")\n"
+  std::cout << "\nrunning plan '" << plans.run.name << "': " << plans.run.objective << " ("
+            << (plans.run.proved ? "proved" : "not proved best") << ", solved in " << mmr::format_seconds(plans.solve_seconds)
+            << ")\n"
             << std::flush;
 }
 
@@ -164,8 +169,7 @@ void finish(const options& o, const planned& plans, const outcome& out) {
 
 template <class T>
 int run(const options& o, int argc, char** argv) {
-  o.model.check();
-  o.check_outputs();
+  o.check();
   const auto m = o.device_mesh();
   const auto data = mmr::byte_dataset::from_path(o.data);
   data.expect(o.model.seq, o.model.vocab);

@@ -6,9 +6,13 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #ifndef MMR_EXAMPLE_SOURCE_DIR
 #define MMR_EXAMPLE_SOURCE_DIR "."
@@ -77,8 +81,22 @@ struct options {
     return mmr::mesh::parse("ranks=" + std::to_string(ranks));
   }
 
-  /// Fails where a file could not be written at the end of a long run.
-  void check_outputs() const {
+  /// Fails at once where numbers are none, where an output could not be written at the end of a long run, or where one
+  /// file would overwrite another.
+  void check() const {
+    model.check();
+    for (const auto& [name, value] : {std::pair{"--lr", lr}, std::pair{"--clip", clip}, std::pair{"--weight-decay", weight_decay}})
+      if (!std::isfinite(value) || value < 0) mmr::fail(name, " is ", value, "; give a number of 0 or more");
+    std::vector<std::filesystem::path> taken;
+    const auto take = [&](const std::string& path) {
+      std::error_code code;
+      auto whole = std::filesystem::weakly_canonical(path, code);
+      if (std::find(taken.begin(), taken.end(), whole) != taken.end())
+        mmr::fail("the file ", path, " is named twice; give each output a name of its own");
+      taken.push_back(std::move(whole));
+    };
+    take(data);
+    if (plan.ends_with(".json")) take(plan);
     for (const auto* path : {&save, &save_plan, &save_tokens, &json}) {
       if (path->empty()) continue;
       const auto folder = std::filesystem::absolute(*path).parent_path();
@@ -86,6 +104,10 @@ struct options {
       if (!std::filesystem::is_directory(folder, code))
         mmr::fail("the folder ", folder, " of the output ", *path, " does not exist; make it first");
       if (std::filesystem::is_directory(*path, code)) mmr::fail("the output ", *path, " is a folder; name a file");
+      take(*path);
+      if (path == &save) take(mmr::optimizer_path(save).string());
+      // Made and thrown away beside the output: says now what would be said after the run.
+      if (!std::filesystem::exists(*path, code) || std::filesystem::is_regular_file(*path, code)) mmr::atomic_file probe(*path);
     }
   }
 };

@@ -21,7 +21,7 @@ void check_disjoint(const mmr::program& run, const mmr::arena& a) {
   for (std::size_t i = 0; i < run.buffers.size(); ++i) {
     const auto& b = run.buffers[i];
     if (b.bytes == 0 || b.life.begin >= b.life.end) continue;
-    placed = placed && a.offset[i] >= 0 && a.offset[i] % mmr::arena_alignment == 0 && a.offset[i] + b.bytes <= a.bytes;
+    placed = placed && a.offset[i] >= 0 && a.offset[i] % mmr::detail::alignment_of(b.bytes) == 0 && a.offset[i] + b.bytes <= a.bytes;
     for (std::size_t j = 0; j < i; ++j) {
       const auto& c = run.buffers[j];
       if (c.bytes == 0 || c.life.begin >= b.life.end || b.life.begin >= c.life.end) continue;

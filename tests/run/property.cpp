@@ -142,7 +142,7 @@ layout_figures check_layout(mmr::setting& s, const std::vector<mmr::strategy>& c
     const auto& x = run.buffers[i];
     if (x.bytes > 0 && x.life.begin < x.life.end)
       f.overlap =
-          f.overlap || a.offset[i] < 0 || a.offset[i] % mmr::arena_alignment != 0 || a.offset[i] + x.bytes > a.bytes;
+          f.overlap || a.offset[i] < 0 || a.offset[i] % mmr::detail::alignment_of(x.bytes) != 0 || a.offset[i] + x.bytes > a.bytes;
     for (std::size_t j = 0; j < i; ++j) {
       const auto& y = run.buffers[j];
       const bool together = x.life.begin < y.life.end && y.life.begin < x.life.end && x.bytes > 0 && y.bytes > 0;

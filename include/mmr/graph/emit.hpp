@@ -116,6 +116,7 @@ class graph_builder {
 
   /// Adds a tensor that is there before the step: a parameter or an input.
   tensor_id source(tensor_info t) {
+    check_size(t.name, t.type);
     op_info info;
     info.when = phase::source;
     access a{t.type.element, {}};
@@ -150,6 +151,13 @@ class graph_builder {
   tensor_class makes = tensor_class::activation;
 
  private:
+  /// Byte counts must add up without overflow, so a tensor has at most 2^46 elements.
+  static void check_size(const std::string& name, const tensor_type& t) {
+    double elements = 1;
+    for (const auto& d : t.dims) elements *= static_cast<double>(d.extent);
+    if (elements > 0x1p46) fail("tensor '", name, "' would have ", elements, " elements; a tensor has at most 2^46: make the model smaller");
+  }
+
   block_position position(const std::string& what) {
     // Positions count within one repetition, so that equal repetitions get equal positions.
     auto& n = counts_[block + '#' + std::to_string(repetition) + '|' + origin + '|' + what];
@@ -175,6 +183,7 @@ class graph_builder {
       for (const auto& a : *group)
         if (a.element != dtype::i32 && !element) element = a.element;
     info.element = element.value_or(dtype::f32);
+    for (const auto& out : info.loops.out) check_size(info.name, info.loops.type_of(out));
     bool trains = false;
     for (auto t : info.in) trains = trains || trainable(t);
     for (std::size_t r = 0; r < info.loops.out.size(); ++r) {

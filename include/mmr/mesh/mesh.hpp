@@ -63,6 +63,9 @@ struct mesh {
     std::int64_t ranks = 1;
     for (const auto& a : axes) {
       if (a.name.empty()) fail("a mesh axis has no name; write data=2,model=2");
+      for (char c : a.name)
+        if (!(c >= '0' && c <= '9') && !(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') && c != '_' && c != '-' && c != '.')
+          fail("a mesh axis has a name with other characters than letters, digits, '_', '-' and '.'; write data=2,model=2");
       if (a.size < 1) fail("mesh axis '", a.name, "' has size ", a.size, "; a size is at least 1");
       ranks *= a.size;
       if (ranks > std::numeric_limits<int>::max())
@@ -83,7 +86,7 @@ struct mesh {
       const auto equals = part.find('=');
       const auto digits = equals == std::string::npos ? std::string() : part.substr(equals + 1);
       if (digits.empty() || digits.size() > 9 || digits.find_first_not_of("0123456789") != std::string::npos)
-        fail("'", spec, "' is no mesh: '", part, "' is not NAME=SIZE; write data=2,model=2");
+        fail("'", spec, "' is no mesh: '", part, "' is not NAME=SIZE with a size of at most 9 digits; write data=2,model=2");
       m.axes.push_back({.name = part.substr(0, equals), .size = std::stoi(digits)});
       at = comma + 1;
     }

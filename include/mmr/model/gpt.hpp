@@ -24,11 +24,11 @@ struct config {
   int microbatches = 1;
 
   void check() const {
-    const auto at_least_one = [](const char* what, std::int64_t n) {
+    const auto at_least_one = [](const char* what, std::int64_t n, std::int64_t most = 1'000'000'000) {
       if (n < 1) fail("gpt: ", what, " is ", n, "; give at least 1");
-      if (n > 1'000'000'000) fail("gpt: ", what, " is ", n, "; give at most 1000000000");
+      if (n > most) fail("gpt: ", what, " is ", n, "; give at most ", most);
     };
-    at_least_one("the number of layers", layers);
+    at_least_one("the number of layers", layers, 1000);
     at_least_one("the number of heads", heads);
     at_least_one("the hidden size", embed);
     at_least_one("the sequence length", seq);

@@ -37,6 +37,14 @@ inline nlohmann::ordered_json to_json(const rank_memory& r) {
           {"activations", r.activations}, {"redundant", r.redundant}, {"peak_live", r.peak_live}, {"arena", r.arena}};
 }
 
+/// A number that changes with the strategies of a plan and with what is claimed of them.
+inline std::uint64_t seal_of(const nlohmann::json& j) {
+  std::uint64_t h = 0xcbf29ce484222325u;
+  for (const char* key : {"name", "objective", "lower_bound", "proved", "operators"})
+    for (char c : j.value(key, nlohmann::json()).dump()) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  return h;
+}
+
 inline nlohmann::ordered_json to_json(const plan& p, const graph& g, const mesh& m) {
   nlohmann::ordered_json j;
   j["mmr_plan"] = plan_format_version;
@@ -58,11 +66,13 @@ inline nlohmann::ordered_json to_json(const plan& p, const graph& g, const mesh&
                                              : op.loops.loops[static_cast<std::size_t>(s[a])].axis);
     j["operators"].push_back({{"name", op.name}, {"along", along}});
   }
+  j["seal"] = std::to_string(seal_of(nlohmann::json(j)));
   return j;
 }
 
 /// Reads a plan for this graph and mesh. Fails with a sentence where the text is damaged, of another version, or made for
-/// another graph or mesh, or names a strategy that an operator does not have. Costs are computed afresh.
+/// another graph or mesh, or names a strategy that an operator does not have. Costs are computed afresh, and a plan that
+/// was edited by hand loses its proof.
 inline plan plan_from_json(const std::string& text, const std::string& source, setting& s) {
   const auto j = nlohmann::json::parse(text, nullptr, false);
   const auto damaged = [&](const auto&... why) { fail("the plan in ", source, " ", why..., "; make it again with --save-plan"); };
@@ -120,6 +130,13 @@ inline plan plan_from_json(const std::string& text, const std::string& source, s
     const auto found = std::find_if(all.begin(), all.end(), matches);
     if (found == all.end()) damaged("gives operator '", op.name, "' the strategy ", along.dump(), ", which it does not have");
     p.strategies.push_back(*found);
+  }
+  // An edited plan runs, but nothing is proved of it any more.
+  if (get(j, "seal") != std::to_string(seal_of(j))) {
+    p.name += " (edited)";
+    p.objective = "as edited by hand";
+    p.proved = false;
+    p.lower_bound = 0;
   }
   assess(s, p);
   return p;

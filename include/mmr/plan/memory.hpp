@@ -43,8 +43,7 @@ inline double redundant_bytes(const setting& s, tensor_id t, const placement& p,
   return std::max(0.0, static_cast<double>(s.bytes(t, p, rank)) - share);
 }
 
-inline rank_memory measure(setting& s, const std::vector<strategy>& chosen, int rank) {
-  const program run(s, chosen, rank);
+inline rank_memory measure(setting& s, const std::vector<strategy>& chosen, int rank, const program& run) {
   rank_memory out;
   const auto live = run.live_bytes();
   for (std::size_t t = 0; t < live.size(); ++t)
@@ -74,6 +73,10 @@ inline rank_memory measure(setting& s, const std::vector<strategy>& chosen, int 
   out.activations = most(tensor_class::activation);
   out.redundant = static_cast<std::int64_t>(redundant + 0.5);
   return out;
+}
+
+inline rank_memory measure(setting& s, const std::vector<strategy>& chosen, int rank) {
+  return measure(s, chosen, rank, program(s, chosen, rank));
 }
 
 }  // namespace mmr

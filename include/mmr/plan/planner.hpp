@@ -17,7 +17,7 @@ enum class goal { memory, time };
 struct plan_request {
   goal minimise = goal::memory;
   std::optional<double> slowdown{};      ///< memory: at most (1 + slowdown) x the time of the fastest plan
-  std::optional<std::int64_t> budget{};  ///< peak bytes a rank
+  std::optional<std::int64_t> budget{};  ///< peak live bytes a rank; the arena adds alignment to them
   std::string scheme{};                  ///< a fixed scheme instead of the whole space; least time within it
   scheme_axes axes{};                    ///< of the model, for the schemes
   pins fixed{};
@@ -34,7 +34,7 @@ class planner {
   /// Fails with a sentence where no plan keeps the budget (saying the least that would do, and what takes it), or where
   /// the pins leave nothing.
   plan make(const plan_request& r) {
-    if (r.slowdown && !(*r.slowdown >= 0)) fail("the slowdown is ", *r.slowdown, "; give 0 or more (0.05 is 5%)");
+    if (r.slowdown && !(*r.slowdown >= 0 && *r.slowdown < 1e6)) fail("the slowdown is ", *r.slowdown, "; give 0 or more (0.05 is 5%)");
     if (r.budget && *r.budget < 1) fail("the budget is ", *r.budget, " bytes; give at least 1");
     const search find{*this, r, formulated(r)};
     const auto begin = std::chrono::steady_clock::now();

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <memory>
 #include <string>
 
@@ -159,15 +160,22 @@ std::unique_ptr<safetensors_writer> write_class(executor<C>& run, tensor_class k
   return file;
 }
 
-/// Every rank reads its own part.
+/// Tensors that Hugging Face's GPT-2 files hold beside the parameters: attention masks, and the head that is tied to wte.
+inline bool is_known_extra(const std::string& name) {
+  return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") || name == "lm_head.weight";
+}
+
+/// Every rank reads its own part. Fails where the file holds more than the model: it belongs to another one.
 template <communicator C>
 void load_class(executor<C>& run, tensor_class kind, const safetensors_file& file) {
   auto& s = run.where();
   const bool whole_name = kind != tensor_class::parameter;
+  std::set<std::string> read;
   for (auto t : kept_tensors(s.g, kind)) {
     const auto& info = s.g.tensor_of(t);
     auto name = stored_name(info, whole_name);
     if (!file.contains(name) && file.contains("transformer." + name)) name = "transformer." + name;
+    read.insert(name);
     const stored_layout layout(info, whole_name);
     // A checkpoint may know more positions than this run uses; every other extent must agree.
     const auto& stored = file.info(name).shape;
@@ -182,6 +190,9 @@ void load_class(executor<C>& run, tensor_class kind, const safetensors_file& fil
       });
     });
   }
+  for (const auto& name : file.names())
+    if (!read.contains(name) && !is_known_extra(name))
+      fail(file.path(), " holds a tensor '", name, "' that this model does not have: it belongs to another model, perhaps a deeper one");
 }
 
 }  // namespace detail
@@ -209,8 +220,9 @@ std::int64_t load_checkpoint(executor<C>& run, const std::filesystem::path& weig
     std::int64_t step = -1;
     const auto& text = found->second;
     const auto end = std::from_chars(text.data(), text.data() + text.size(), step);
-    if (end.ec != std::errc{} || end.ptr != text.data() + text.size() || step < 0)
-      fail(f.path(), ": its metadata gives the step '", text, "', which is no number; save the checkpoint again");
+    if (end.ec != std::errc{} || end.ptr != text.data() + text.size() || step < 0 ||
+        step > (std::int64_t{1} << 53))
+      fail(f.path(), ": its metadata gives the step '", text, "', which is no number of steps; save the checkpoint again");
     return step;
   };
   detail::load_class(run, tensor_class::parameter, file);

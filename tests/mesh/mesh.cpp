@@ -35,7 +35,7 @@ TEST_CASE("a mesh that cannot be one is refused with its reason") {
   for (const auto* spec : {"", "data", "data=", "data=x", "data=-1", "data=2,,model=2", "data=2,", "data=1e3",
                            "data= 2", "data=99999999999"}) {
     INFO(spec);
-    CHECK_THAT(parsed(spec), contains("is not NAME=SIZE; write data=2,model=2"));
+    CHECK_THAT(parsed(spec), contains("is not NAME=SIZE with a size of at most 9 digits; write data=2,model=2"));
   }
   CHECK_THAT(parsed("data=0"), contains("mesh axis 'data' has size 0"));
   CHECK_THAT(parsed("=2"), contains("no name"));

@@ -112,10 +112,13 @@ inline arena lay_out(const program& run) {
   // Buffers that live through the whole step go first in every order: they lie at the bottom without a gap.
   const auto whole = [&](int i) { return length(i) >= run.steps ? 1.0 : 0.0; };
   const auto at_peak = [&](int i) { return life(i).begin <= peak_step && peak_step < life(i).end ? 1.0 : 0.0; };
+  // A large program takes seconds an order, so it is content with a layout close to the floor.
+  const bool large = used.size() >= 2000;
+  const double enough = (large ? 1.02 : 1.0) * static_cast<double>(floor), close = 1.02 * static_cast<double>(floor);
   std::optional<arena> best;
   std::vector<std::vector<int>> orders;
   const auto consider = [&](auto first, auto key) {
-    if (best && best->bytes <= floor) return;
+    if (best && static_cast<double>(best->bytes) <= enough) return;
     auto& order = orders.emplace_back(used);
     std::stable_sort(order.begin(), order.end(), [&](int i, int j) {
       return std::tuple{-whole(i), -first(i), -key(i)} < std::tuple{-whole(j), -first(j), -key(j)};
@@ -134,11 +137,10 @@ inline arena lay_out(const program& run) {
   consider(at_peak, length);
   consider(at_peak, size);
   consider(at_peak, area);
-  // Where all of them leave gaps, whatever ended highest is placed first, a few times over; large programs come close to
-  // the floor at once, and would take long.
-  const int most_tries = used.size() < 2000 ? 16 : 1;
+  // Where all of them leave gaps, whatever ended highest is placed first, a few times over.
+  const int most_tries = large ? 1 : 16;
   for (auto& order : orders)
-    for (int tries = 0; tries < most_tries && static_cast<double>(best->bytes) > 1.02 * static_cast<double>(floor); ++tries) {
+    for (int tries = 0; tries < most_tries && static_cast<double>(best->bytes) > close; ++tries) {
       auto a = detail::place_in_order(buffers, order, run.steps);
       if (a.bytes < best->bytes) best = a;
       std::stable_partition(order.begin(), order.end(), [&](int i) {

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <mmr/io/file.hpp>
 #include <mmr/tensor/error.hpp>
+#include <mmr/tensor/hash.hpp>
 #include <span>
 #include <string>
 #include <string_view>
@@ -108,7 +109,8 @@ class byte_dataset {
   /// The first token of a row's window.
   std::size_t start(std::uint64_t step, std::int64_t row, const batch_shape& shape) const {
     const std::uint64_t windows = text_.size() - static_cast<std::size_t>(shape.seq);
-    return static_cast<std::size_t>(mix(mix(mix(shape.seed) + step) + static_cast<std::uint64_t>(row)) % windows);
+    const auto of_step = detail::mixed(detail::mixed(shape.seed) + step);
+    return static_cast<std::size_t>(detail::mixed(of_step + static_cast<std::uint64_t>(row)) % windows);
   }
 
  private:
@@ -119,14 +121,6 @@ class byte_dataset {
     if (text_.size() <= static_cast<std::size_t>(seq))
       fail(name_, " has ", text_.size(), " bytes, and a sequence of ", seq, " tokens with its next one takes ", seq + 1,
            ": use a longer text or a shorter sequence");
-  }
-
-  /// SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014).
-  static std::uint64_t mix(std::uint64_t x) {
-    x += 0x9E3779B97F4A7C15U;
-    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9U;
-    x = (x ^ (x >> 27)) * 0x94D049BB133111EBU;
-    return x ^ (x >> 31);
   }
 
   std::string text_;

@@ -4,6 +4,7 @@
 
 #include <mmr/io/file.hpp>
 #include <mmr/plan/plan.hpp>
+#include <mmr/tensor/hash.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -15,11 +16,9 @@ inline constexpr int plan_format_version = 1;
 
 /// A number that changes with anything of the graph that a plan depends on: operators, loops, extents, types, order.
 inline std::uint64_t fingerprint(const graph& g) {
-  std::uint64_t h = 0xcbf29ce484222325u;
-  const auto add = [&](std::string_view text) {
-    for (char c : text) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-    h = (h ^ 0xffu) * 0x100000001b3u;
-  };
+  auto h = detail::hash_of("");
+  // A byte that no text holds ends each, so that "ab", "c" is not "a", "bc".
+  const auto add = [&](std::string_view text) { h = detail::hash_of("\xff", detail::hash_of(text, h)); };
   for (op_id o = 0; o < g.ops(); ++o) {
     const auto& op = g.op(o);
     add(op.name);
@@ -39,9 +38,9 @@ inline nlohmann::ordered_json to_json(const rank_memory& r) {
 
 /// A number that changes with the strategies of a plan and with what is claimed of them.
 inline std::uint64_t seal_of(const nlohmann::json& j) {
-  std::uint64_t h = 0xcbf29ce484222325u;
+  auto h = detail::hash_of("");
   for (const char* key : {"name", "objective", "lower_bound", "proved", "operators"})
-    for (char c : j.value(key, nlohmann::json()).dump()) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+    h = detail::hash_of(j.value(key, nlohmann::json()).dump(), h);
   return h;
 }
 

@@ -4,29 +4,15 @@
 
 #include <mmr/graph/graph.hpp>
 #include <mmr/mesh/placement.hpp>
+#include <mmr/tensor/hash.hpp>
 
 #include <cmath>
 #include <numbers>
 #include <span>
-#include <string_view>
 
 namespace mmr {
 
 namespace detail {
-
-/// SplitMix64 (Steele, Lea, Flood 2014): a bijection whose outputs pass as random.
-constexpr std::uint64_t mixed(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
-
-/// FNV-1a.
-constexpr std::uint64_t hash_of(std::string_view text, std::uint64_t h = 0xcbf29ce484222325u) {
-  for (char c : text) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  return h;
-}
 
 /// Standard normal number of a key and an index (Box and Muller, 1958).
 inline double normal_at(std::uint64_t key, std::uint64_t index) {

@@ -1,6 +1,6 @@
 # What the project's own tests, examples and benches are built with. Never reaches a user of mmr::mmr.
 option(MMR_WERROR "Treat warnings in the project's own code as errors" OFF)
-option(MMR_NATIVE "Build tests, examples and benches for the machine at hand (Eigen needs it to be fast)" ON)
+option(MMR_NATIVE "Build tests, examples and benches for the machine at hand (the kernels need it to be fast)" ON)
 set(MMR_SANITIZE "" CACHE STRING "Sanitizers for tests, as -fsanitize takes them: address,undefined or thread")
 
 add_library(mmr_developer INTERFACE)

@@ -35,12 +35,12 @@ missing_of() {
 # Installs what the package lists name and this machine lacks. Without apt it only says what is needed: the compiler and
 # CMake then tell whether it is there.
 install_packages() {
-  local needed=(g++ make cmake libeigen3-dev libboost-graph-dev coinor-libcbc-dev nlohmann-json3-dev libcli11-dev "$@")
+  local needed=(g++ make cmake libboost-graph-dev coinor-libcbc-dev nlohmann-json3-dev libcli11-dev "$@")
   local optional=(libopenmpi-dev openmpi-bin) missing
   if ! command -v apt-get > /dev/null; then
     echo "This system has no apt-get, so nothing is installed. mmr needs: GCC 12 or clang 14 (or newer), CMake 3.22, make," \
-      "Eigen 3.4, Boost.Graph's headers, COIN-OR CBC, nlohmann-json 3, CLI11 (examples), Catch2 2 or 3 (tests)," \
-      "and takes Open MPI where it is installed."
+      "Boost.Graph's headers, COIN-OR CBC, nlohmann-json 3, CLI11 (examples), Catch2 2 or 3 (tests)," \
+      "Eigen 3.4 (bench kernels), and takes Open MPI where it is installed."
     return
   fi
   missing=$(missing_of "${needed[@]}")
@@ -107,13 +107,14 @@ case "$command" in
     ctest --preset test
     ;;
   bench)
-    install_packages
+    install_packages libeigen3-dev
     build bench all
     if [ $# -gt 0 ]; then
       name=$1
       shift
       exec "build/bench/bin/bench_$name" "$@"
     fi
+    shopt -s nullglob
     for program in build/bench/bin/bench_*; do
       echo "== ${program##*/}"
       "$program"

@@ -86,6 +86,9 @@ TEST_CASE("paths that cannot be read or written are named") {
   const scratch dir;
   CHECK_THAT(error_of([&] { mmr::read_text_file(dir / "missing"); }), contains("missing") && contains("No such file"));
   CHECK_THAT(error_of([&] { mmr::read_text_file(dir.folder); }), contains("not a regular file"));
+  // A pipe that nobody writes to is refused at once.
+  REQUIRE(::mkfifo((dir / "pipe").c_str(), 0600) == 0);
+  CHECK_THAT(error_of([&] { mmr::read_text_file(dir / "pipe"); }), contains("not a regular file"));
   CHECK_THAT(error_of([&] { mmr::write_text_file(dir / "no/such/folder", ""); }), contains("No such file"));
   CHECK_THAT(error_of([&] { mmr::write_text_file(dir.folder, ""); }), contains("it is a folder"));
 }

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -169,12 +170,9 @@ TEST_CASE("bad input gets one sentence") {
   require_refused(t + "--mesh data=0", "a size is at least 1");
   require_refused(t + "--mesh data", "is no mesh");
   require_refused(t + "--mesh a=2,b=2,c=2,d=2", "1 to 3 axes");
-  require_refused(t + "--ranks 0", "give at least 1");
-  require_refused(t + "--ranks -3", "give at least 1");
+  require_refused(t + "--mesh a=99999,b=99999", "more ranks than an int can count");
+  require_refused(t + "--mesh a=999,b=999", "at most 1024");
   require_refused(t + "--heads 5", "not a multiple of");
-  require_refused(t + "--layers 0", "the number of layers is 0");
-  require_refused(t + "--seq 0", "the sequence length is 0");
-  require_refused(t + "--batch -1", "the batch is -1");
   require_refused(t + "--dropout 1", "must be in [0, 1)");
   require_refused(t + "--slowdown -1", "give 0 or more");
   require_refused(t + "--slowdown 0.1 --plan ddp", "--slowdown bounds the memory plan");
@@ -182,5 +180,35 @@ TEST_CASE("bad input gets one sentence") {
   require_refused(t + "--weights " + (s / "text.txt"), "text.txt");
   require_refused(t + "--save " + (s / "no/such/folder.safetensors"), "does not exist");
   require_refused(t + "--lr 1e30 --steps 20", "finite");
-  CHECK(s.files() == before + 2);
+  REQUIRE(::mkfifo((s / "pipe").c_str(), 0600) == 0);
+  REQUIRE(::mkdir((s / "empty").c_str(), 0700) == 0);
+  require_refused(t + "--data " + (s / "pipe"), "pipe\" is not a regular file");
+  require_refused(t + "--weights " + (s / "pipe"), "pipe\" is not a regular file");
+  require_refused(t + "--data /dev/zero", "is not a regular file");
+  require_refused(t + "--data " + (s / "empty"), "empty is empty");
+  CHECK(s.files() == before + 4);
+}
+
+TEST_CASE("a number that is none, or out of its range, gets one sentence with the range") {
+  const scratch s;
+  const std::pair<std::string, std::string> ranges[] = {
+      {"--ranks", "from 1 to 1024"},        {"--layers", "from 1 to 1000"},          {"--hidden", "from 1 to 1000000000"},
+      {"--heads", "from 1 to 1000000000"},  {"--seq", "from 1 to 1000000000"},       {"--batch", "from 1 to 1000000000"},
+      {"--vocab", "from 1 to 1000000000"},  {"--accumulate", "from 1 to 1000000000"}, {"--steps", "from 0 to 1099511627776"},
+      {"--sample", "from 0 to 1000000000"}, {"--warmup", "from 0 to 1099511627776"}, {"--seed", "from 0 to 18446744073709551615"}};
+  for (const auto& [option, range] : ranges)
+    for (const std::string value : {"-1", "99999999999999999999", "1.5", "0x10", "many"}) {
+      const auto a = shell(tiny(s) + option + " " + value);
+      CAPTURE(option, value, a.text);
+      CHECK(a.status != 0);
+      CHECK(a.text == "train_gpt: " + option + ": '" + value + "' is no whole number " + range + "; --help lists the options\n");
+    }
+  for (const std::string option : {"--ranks", "--layers", "--hidden", "--heads", "--seq", "--batch", "--vocab", "--accumulate"})
+    require_refused(tiny(s) + option + " 0", option + ": '0' is no whole number from 1 to");
+  for (const std::string option : {"--lr", "--clip", "--weight-decay", "--solve-seconds", "--dropout"})
+    for (const std::string value : {"-1", "nan", "inf", "1e300", "much"})
+      require_refused(tiny(s) + option + " " + value, option + ": '" + value + "' is no number from ");
+  const auto largest = shell(tiny(s) + "--ranks 2 --steps 1 --seed 18446744073709551615");
+  CAPTURE(largest.text);
+  CHECK(largest.status == 0);
 }

@@ -59,11 +59,12 @@ class descriptor {
 class input_file {
  public:
   explicit input_file(std::filesystem::path path) : path_(std::move(path)) {
-    fd_ = detail::descriptor(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+    // A pipe without a writer is refused below, as all pipes are, and not waited for.
+    fd_ = detail::descriptor(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (fd_.get() < 0) fail("cannot open ", path_, ": ", detail::reason(errno), "; check the path and its permissions");
     struct stat info {};
     if (::fstat(fd_.get(), &info) != 0) fail("cannot examine ", path_, ": ", detail::reason(errno));
-    if (!S_ISREG(info.st_mode)) fail(path_, " is not a regular file: name a file, not a folder or device");
+    if (!S_ISREG(info.st_mode)) fail(path_, " is not a regular file: name a file, not a folder, pipe or device");
     size_ = static_cast<std::uint64_t>(info.st_size);
   }
 

@@ -48,7 +48,7 @@ TEST_CASE("a mesh that cannot be one is refused with its reason") {
 TEST_CASE("ranks are numbered row-major over the mesh axes") {
   const auto m = mesh::parse("data=2,model=3,extra=4");
   CHECK(m.rank_count() == 24);
-  CHECK(m.text() == "data=2 x model=3 x extra=4");
+  CHECK(m.text() == "data=2,model=3,extra=4");
   CHECK(m.find("model") == 1);
   CHECK(m.find("seq") == -1);
   for (int r = 0; r < m.rank_count(); ++r)

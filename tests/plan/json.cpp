@@ -92,7 +92,7 @@ TEST_CASE("a plan of another version, mesh or model is refused by name") {
   CHECK_THAT(x.refusal([](auto& j) { j["mmr_plan"] = 2; }), contains("format version 2 and this program reads 1"));
   CHECK_THAT(x.refusal([](auto& j) { j["mmr_plan"] = "1"; }), contains("format version \"1\""));
   CHECK_THAT(x.refusal([](auto& j) { j["mesh"][0]["size"] = 4; }),
-             contains("is for the mesh data=4,model=2 and not for data=2 x model=2"));
+             contains("is for the mesh data=4,model=2 and not for data=2,model=2"));
   CHECK_THAT(x.refusal([](auto& j) { j["mesh"][1]["name"] = "tensor"; }), contains("is for the mesh data=2,tensor=2"));
   CHECK_THAT(x.refusal([](auto& j) { j["mesh"].erase(1); }), contains("is for the mesh data=2 and"));
   for (const auto& size :

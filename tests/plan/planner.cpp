@@ -219,7 +219,7 @@ TEST_CASE("pins that clash, or name what is not there, are refused by name") {
   CHECK_THAT(refused([&](auto& p) { p.split("attention", "heads", "data").split("attention", "batch", "data"); }),
              contains("'h.0.attention'"));
   CHECK_THAT(refused([&](auto& p) { p.shard(wte, "vocab", "tensor"); }),
-             contains("mesh axis 'tensor'; the mesh is data=2 x model=2"));
+             contains("mesh axis 'tensor'; the mesh is data=2,model=2"));
   CHECK_THAT(refused([&](auto& p) { p.shard(wte, "heads", "model"); }), contains("wte.weight"));
   CHECK_THAT(refused([&](auto& p) { p.shard(g.tensors(), "vocab", "model"); }),
              contains("a tensor that the graph does not have"));

@@ -51,9 +51,10 @@ struct mesh {
       if (axis(a).name == name) return a;
     return -1;
   }
+  /// "data=2,model=2", which parse() takes.
   std::string text() const {
     std::string s;
-    for (const auto& a : axes) s += (s.empty() ? "" : " x ") + a.name + "=" + std::to_string(a.size);
+    for (const auto& a : axes) s += (s.empty() ? "" : ",") + a.name + "=" + std::to_string(a.size);
     return s;
   }
   /// Fails with a sentence where the mesh cannot be one.
@@ -76,7 +77,7 @@ struct mesh {
     }
   }
 
-  /// Parses "data=2,model=2".
+  /// The mesh that text() writes.
   static mesh parse(const std::string& spec) {
     mesh m;
     std::size_t at = 0;

@@ -6,6 +6,8 @@
 #include <mmr/mesh/reshard.hpp>
 #include <mmr/plan/strategy.hpp>
 
+#include <algorithm>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -52,6 +54,31 @@ struct setting {
     const bool is_state = r < op.state.size() && op.state[r] == t;
     return is_state ? state_placement(op, r, s) : result_placement(op, r, s);
   }
+};
+
+/// Sums what is live at each step.
+class live_sum {
+ public:
+  explicit live_sum(int steps) : change_(static_cast<std::size_t>(steps) + 1, 0) {}
+  void add(lifetime life, std::int64_t bytes) {
+    if (life.begin >= life.end) return;
+    change_[static_cast<std::size_t>(life.begin)] += bytes;
+    change_[static_cast<std::size_t>(life.end)] -= bytes;
+  }
+  /// The sum of each step.
+  std::vector<std::int64_t> at_steps() const {
+    std::vector<std::int64_t> sum(change_.size() - 1);
+    std::partial_sum(change_.begin(), change_.end() - 1, sum.begin());
+    return sum;
+  }
+  std::int64_t most() const {
+    std::int64_t now = 0, most = 0;
+    for (auto change : change_) most = std::max(most, now += change);
+    return most;
+  }
+
+ private:
+  std::vector<std::int64_t> change_;  // from the step before
 };
 
 /// One piece of the arena.
@@ -101,10 +128,9 @@ struct program {
 
   /// Bytes live at each step.
   std::vector<std::int64_t> live_bytes() const {
-    std::vector<std::int64_t> sum(static_cast<std::size_t>(steps), 0);
-    for (const auto& b : buffers)
-      for (int t = b.life.begin; t < b.life.end; ++t) sum[static_cast<std::size_t>(t)] += b.bytes;
-    return sum;
+    live_sum sum(steps);
+    for (const auto& b : buffers) sum.add(b.life, b.bytes);
+    return sum.at_steps();
   }
 
  private:

@@ -3,8 +3,6 @@
 
 #include <mmr/plan/arena.hpp>
 
-#include <array>
-
 namespace mmr {
 
 /// Bytes that one rank holds. A class counts at the step where most of it is live (copies made by resharding and
@@ -49,24 +47,17 @@ inline rank_memory measure(setting& s, const std::vector<strategy>& chosen, int 
   for (std::size_t t = 0; t < live.size(); ++t)
     if (live[t] > out.peak_live) out.peak_live = live[t], out.peak_step = static_cast<int>(t);
   out.arena = lay_out(run).bytes;
-  std::array<std::vector<std::int64_t>, 5> by_class;
-  by_class.fill(std::vector<std::int64_t>(live.size() + 1, 0));
+  std::vector<live_sum> by_class(5, live_sum(run.steps));
   double redundant = 0;
   for (tensor_id t = 0; t < s.g.tensors(); ++t) {
     const auto& info = s.g.tensor_of(t);
     const auto& maker = s.g.op(info.producer);
     if (maker.writes_back >= 0 && maker.out[0] == t) continue;
     const auto place = s.made_placement(t, chosen[static_cast<std::size_t>(info.producer)]);
-    const auto& life = s.live.life[static_cast<std::size_t>(t)];
-    auto& sum = by_class[static_cast<std::size_t>(info.kind)];
-    const auto bytes = s.bytes(t, place, rank);
-    for (int step = life.begin; step < life.end; ++step) sum[static_cast<std::size_t>(step)] += bytes;
+    by_class[static_cast<std::size_t>(info.kind)].add(s.live.life[static_cast<std::size_t>(t)], s.bytes(t, place, rank));
     if (is_stored(s, t)) redundant += redundant_bytes(s, t, place, rank);
   }
-  const auto most = [&](tensor_class c) {
-    const auto& v = by_class[static_cast<std::size_t>(c)];
-    return *std::max_element(v.begin(), v.end());
-  };
+  const auto most = [&](tensor_class c) { return by_class[static_cast<std::size_t>(c)].most(); };
   out.parameters = most(tensor_class::parameter);
   out.gradients = most(tensor_class::gradient);
   out.optimizer = most(tensor_class::optimizer);

@@ -110,8 +110,8 @@ inline arena place_in_order(const std::vector<buffer>& buffers, const std::vecto
 }  // namespace detail
 
 /// Lays out the buffers of a program. Greedy orders known to come close to the peak (by size, by length of life, by area:
-/// Sekiyama et al., arXiv 1804.10001) are tried, the quickest to place first, until one is within a thousandth of the
-/// least that any layout takes; the smallest arena wins.
+/// Sekiyama et al., arXiv 1804.10001) are tried until one reaches the least that any layout takes; the slow ones only
+/// where more than a thousandth is left to win, and repairs where it is more than a fiftieth. The smallest arena wins.
 inline arena lay_out(const program& run) {
   const auto& buffers = run.buffers;
   std::vector<int> used;
@@ -136,8 +136,8 @@ inline arena lay_out(const program& run) {
   const auto at_peak = [&](int i) { return life(i).begin <= peak_step && peak_step < life(i).end ? 1.0 : 0.0; };
   std::optional<arena> best;
   std::vector<std::vector<int>> orders;
-  const auto consider = [&](auto first, auto key) {
-    if (best && best->bytes <= floor + floor / 1000) return;
+  const auto consider = [&](std::int64_t enough, auto first, auto key) {
+    if (best && best->bytes <= enough) return;
     auto& order = orders.emplace_back(used);
     std::stable_sort(order.begin(), order.end(), [&](int i, int j) {
       return std::tuple{-whole(i), -first(i), -key(i)} < std::tuple{-whole(j), -first(j), -key(j)};
@@ -148,13 +148,14 @@ inline arena lay_out(const program& run) {
   const auto none = [](int) { return 0.0; };
   const auto end = [&](int i) { return static_cast<double>(life(i).end); };
   const auto area = [&](int i) { return size(i) * length(i); };
-  consider(none, size);
-  consider(none, end);
+  consider(floor, none, size);
+  consider(floor, none, end);
   // What is live at the peak must lie without a gap; the others then fill what it leaves.
-  consider(at_peak, length);
-  consider(at_peak, size);
-  consider(none, area);
-  consider(at_peak, area);
+  consider(floor, at_peak, length);
+  consider(floor, at_peak, size);
+  // These leave many small gaps on their way, and take the longer to place.
+  consider(floor + floor / 1000, none, area);
+  consider(floor + floor / 1000, at_peak, area);
   // Where all of them leave gaps, whatever ended highest is placed first, a few times over.
   for (auto& order : orders)
     for (int tries = 0; tries < 16 && best->bytes > floor + floor / 50; ++tries) {

@@ -126,8 +126,8 @@ void write_json(const options& o, const planned& plans, const outcome& out) {
   j["tokens_per_s"] = out.tokens_per_s;
   j["solve_s"] = plans.solve_seconds;
   const auto& p = plans.run;
-  j["plan"] = {{"name", p.name}, {"objective", p.objective}, {"lower_bound", p.lower_bound}, {"proved", p.proved},
-               {"step_time_s", p.step_seconds}};
+  j["plan"] = {{"name", p.name}, {"objective", p.objective}, {"lower_bound", p.lower_bound},
+               {"lower_bound_unit", mmr::unit_of(p.minimised)}, {"proved", p.proved}, {"step_time_s", p.step_seconds}};
   for (std::size_t r = 0; r < p.per_rank.size(); ++r) {
     auto rank = mmr::to_json(p.per_rank[r]);
     rank["allocated"] = out.allocated[r];
@@ -136,7 +136,7 @@ void write_json(const options& o, const planned& plans, const outcome& out) {
   }
   j["resident_gained"] = out.gained;
   for (const auto& t : plans.table) {
-    auto entry = mmr::to_json(t.per_rank.front());
+    auto entry = mmr::to_json(mmr::fullest_rank(t));
     entry["name"] = t.name;
     entry["step_time_s"] = t.step_seconds;
     entry["sent_bytes"] = t.sent_bytes;

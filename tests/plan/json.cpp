@@ -24,6 +24,7 @@ struct saved {
     p.strategies = f.chosen(any_choice(f.full, random));
     p.name = "mine \"quoted\"";
     p.objective = "drawn";
+    p.minimised = mmr::goal::time;
     p.lower_bound = 12.5;
     p.proved = true;
     mmr::assess(s, p);
@@ -56,6 +57,7 @@ TEST_CASE("a plan comes back as it was saved") {
     CHECK(back.strategies == x.p.strategies);
     CHECK(back.name == x.p.name);
     CHECK(back.objective == x.p.objective);
+    CHECK(back.minimised == x.p.minimised);
     CHECK(back.lower_bound == x.p.lower_bound);
     CHECK(back.proved == x.p.proved);
     CHECK(back.step_seconds == x.p.step_seconds);
@@ -65,6 +67,25 @@ TEST_CASE("a plan comes back as it was saved") {
       CHECK(mmr::to_json(back.per_rank[r]) == mmr::to_json(x.p.per_rank[r]));
     CHECK(mmr::to_json(back, x.g, x.s.m).dump(1) == x.text);
   }
+}
+
+TEST_CASE("a plan of before the bound had a unit keeps its proof") {
+  saved x;
+  for (const std::string name : {"memory", "time", "zero3"}) {
+    auto j = nlohmann::json::parse(x.text);
+    j.erase("lower_bound_unit");
+    j["name"] = name;
+    j["seal"] = std::to_string(mmr::seal_of(j));
+    const auto back = x.load(j.dump());
+    CHECK(back.proved);
+    CHECK(back.minimised == (name == "memory" ? mmr::goal::memory : mmr::goal::time));
+  }
+  CHECK_FALSE(x.load([&] {
+                 auto j = nlohmann::json::parse(x.text);
+                 j["lower_bound_unit"] = "bytes";
+                 return j.dump();
+               }()).proved);
+  CHECK_THAT(x.refusal([](auto& j) { j["lower_bound_unit"] = "miles"; }), contains("neither bytes nor seconds"));
 }
 
 TEST_CASE("a plan is kept in a file") {

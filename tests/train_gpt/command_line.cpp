@@ -97,6 +97,7 @@ TEST_CASE("a run writes what the interface promises, and other plans and ranks g
   CHECK(j["tokens_per_s"].get<double>() > 0);
   CHECK(j.contains("solve_s"));
   for (const char* key : {"name", "objective", "lower_bound", "step_time_s", "per_rank"}) CHECK(j["plan"].contains(key));
+  CHECK(j["plan"]["lower_bound_unit"] == "seconds");
   for (const char* key : {"parameters", "gradients", "optimizer", "activations", "redundant", "peak_live", "arena", "measured_peak"})
     CHECK(j["plan"]["per_rank"][0].contains(key));
   for (const std::string mesh : {"--ranks 5 --plan memory", "--mesh data=2,model=2 --plan megatron-sp", "--ranks 8 --plan ddp"}) {
@@ -104,7 +105,9 @@ TEST_CASE("a run writes what the interface promises, and other plans and ranks g
     CAPTURE(mesh, other.text);
     REQUIRE(other.status == 0);
     require_equal(losses(s / "one.json"), losses(s / "b.json"), 1e-10);
-    for (const auto& rank : read_json(s / "b.json")["plan"]["per_rank"]) CHECK(rank["arena"] == rank["allocated"]);
+    const auto plan = read_json(s / "b.json")["plan"];
+    CHECK(plan["lower_bound_unit"] == (plan["name"] == "memory" ? "bytes" : "seconds"));
+    for (const auto& rank : plan["per_rank"]) CHECK(rank["arena"] == rank["allocated"]);
   }
 }
 

@@ -32,7 +32,7 @@ inline std::string milliseconds(double seconds) {
 }
 }  // namespace detail
 
-/// A table of plans: bytes of rank 0 (which holds a largest part) by class, redundancy, peak, arena, modelled step time.
+/// A table of plans: bytes of the rank with the greatest peak by class, redundancy, peak, arena; modelled step time.
 inline void print_comparison(std::ostream& out, const std::vector<plan>& plans) {
   std::int64_t largest = 0;
   for (const auto& p : plans) largest = std::max(largest, peak_bytes(p));
@@ -42,9 +42,9 @@ inline void print_comparison(std::ostream& out, const std::vector<plan>& plans) 
                     {"peak", align::right, unit.name()}, {"arena", align::right, unit.name()}, {"step", align::right, "ms"},
                     {"sent", align::right, unit.name()}, {"proved", align::left}});
   for (const auto& p : plans) {
-    const auto& r = p.per_rank.front();
+    const auto& r = fullest_rank(p);
     table.add_row({p.name, unit(r.parameters), unit(r.gradients), unit(r.optimizer),
-                   unit(r.activations), unit(r.redundant), unit(peak_bytes(p)),
+                   unit(r.activations), unit(r.redundant), unit(r.peak_live),
                    unit(r.arena), detail::milliseconds(p.step_seconds), unit(p.sent_bytes),
                    p.proved ? "yes" : "no"});
   }

@@ -39,8 +39,8 @@ inline nlohmann::ordered_json to_json(const rank_memory& r) {
 /// A number that changes with the strategies of a plan and with what is claimed of them.
 inline std::uint64_t seal_of(const nlohmann::json& j) {
   auto h = detail::hash_of("");
-  for (const char* key : {"name", "objective", "lower_bound", "proved", "operators"})
-    h = detail::hash_of(j.value(key, nlohmann::json()).dump(), h);
+  for (const char* key : {"name", "objective", "lower_bound", "lower_bound_unit", "proved", "operators"})
+    if (j.contains(key)) h = detail::hash_of(j[key].dump(), h);
   return h;
 }
 
@@ -52,6 +52,7 @@ inline nlohmann::ordered_json to_json(const plan& p, const graph& g, const mesh&
   j["graph"] = std::to_string(fingerprint(g));
   for (const auto& a : m.axes) j["mesh"].push_back({{"name", a.name}, {"size", a.size}});
   j["lower_bound"] = p.lower_bound;
+  j["lower_bound_unit"] = unit_of(p.minimised);
   j["proved"] = p.proved;
   j["step_time_s"] = p.step_seconds;
   for (const auto& r : p.per_rank) j["per_rank"].push_back(to_json(r));
@@ -108,6 +109,10 @@ inline plan plan_from_json(const std::string& text, const std::string& source, s
   p.objective = j["objective"];
   if (!get(j, "lower_bound").is_number() || !get(j, "proved").is_boolean()) damaged("has a damaged bound");
   p.lower_bound = j["lower_bound"];
+  // Plans were once saved without the unit; of those, only the one called memory was bounded in bytes.
+  const auto unit = j.value("lower_bound_unit", nlohmann::json(unit_of(p.name == "memory" ? goal::memory : goal::time)));
+  p.minimised = unit == unit_of(goal::memory) ? goal::memory : goal::time;
+  if (unit != unit_of(p.minimised)) damaged("has the lower bound in ", unit.dump(), ", which is neither bytes nor seconds");
   p.proved = j["proved"];
   for (op_id o = 0; o < s.g.ops(); ++o) {
     const auto& op = s.g.op(o);

@@ -7,14 +7,18 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace mmr {
+
+enum class goal { memory, time };
 
 struct plan {
   std::string name;
   std::string objective;                 ///< what was asked, in words
   std::vector<strategy> strategies;      ///< of each operator of the graph
-  double lower_bound = 0;                ///< proved: no plan of the space does better (bytes, or seconds)
+  goal minimised = goal::memory;
+  double lower_bound = 0;                ///< proved: no plan of the space does better; in the unit of what is minimised
   bool proved = false;                   ///< whether the plan reaches its bound
   double solve_seconds = 0;
   std::vector<rank_memory> per_rank;
@@ -63,11 +67,14 @@ inline void assess(setting& s, plan& p) {
   price(s, p);
 }
 
-/// The greatest peak of any rank.
-inline std::int64_t peak_bytes(const plan& p) {
-  std::int64_t most = 0;
-  for (const auto& r : p.per_rank) most = std::max(most, r.peak_live);
-  return most;
+/// What the lower bound of a plan counts.
+constexpr std::string_view unit_of(goal minimised) { return minimised == goal::memory ? "bytes" : "seconds"; }
+
+/// Bytes of the rank with the greatest peak (the first of them), of a plan that was assessed.
+inline const rank_memory& fullest_rank(const plan& p) {
+  return *std::max_element(p.per_rank.begin(), p.per_rank.end(), [](auto& a, auto& b) { return a.peak_live < b.peak_live; });
 }
+/// The greatest peak of any rank.
+inline std::int64_t peak_bytes(const plan& p) { return p.per_rank.empty() ? 0 : fullest_rank(p).peak_live; }
 
 }  // namespace mmr

@@ -12,8 +12,6 @@
 
 namespace mmr {
 
-enum class goal { memory, time };
-
 struct plan_request {
   goal minimise = goal::memory;
   std::optional<double> slowdown{};      ///< memory: at most (1 + slowdown) x the time of the fastest plan
@@ -92,7 +90,7 @@ class planner {
       words << "least peak memory";
       if (r.slowdown) words << " within " << 100 * *r.slowdown << "% of the fastest plan";
       words << ", then least time";
-      return finish("memory", words.str(), quick, peak.bound, peak.outcome);
+      return finish("memory", words.str(), quick, goal::memory, peak.bound, peak.outcome);
     }
 
     plan least_time() const {
@@ -105,7 +103,7 @@ class planner {
       return finish(r.scheme.empty() ? "time" : r.scheme,
                     r.scheme.empty() ? (r.budget ? "least time within the byte budget, then least memory" : "least time, then least memory")
                                      : "least time within the scheme",
-                    lean, time.bound, time.outcome);
+                    lean, goal::time, time.bound, time.outcome);
     }
 
     const solve::result& found(const solve::result& x) const {
@@ -121,11 +119,13 @@ class planner {
            " bytes; its largest items are ", owner.largest_items(chosen, 3), "; raise the budget, use more ranks or a smaller batch");
     }
 
-    plan finish(std::string name, std::string objective, const solve::result& x, double bound, solve::status outcome) const {
+    plan finish(std::string name, std::string objective, const solve::result& x, goal minimised, double bound,
+                solve::status outcome) const {
       plan out;
       out.name = std::move(name);
       out.objective = std::move(objective);
       out.strategies = f.chosen(solve::expand(x.choice, f.groups));
+      out.minimised = minimised;
       out.lower_bound = bound;
       out.proved = outcome == solve::status::optimal;
       return out;

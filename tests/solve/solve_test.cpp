@@ -178,6 +178,7 @@ TEST_CASE("a saved problem loads as it was") {
 TEST_CASE("problems that make no sense are refused by name") {
   problem p{{{"weights", {1, 2}, {}}}, {}, 2, {}};
   CHECK_NOTHROW(validate(p));
+  CHECK_THROWS_WITH(minimise({}, {}), Catch::Matchers::Contains("no nodes"));
   auto bad = p;
   bad.nodes[0].uses.push_back({0, 3, {1, 1}});
   CHECK_THROWS_WITH(validate(bad), Catch::Matchers::Contains("weights"));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <vector>
 
@@ -17,7 +18,8 @@ struct price_cut {
   std::vector<int> choice;
 };
 
-/// The prices in [low, high] at which the model is greatest; where `on_simplex[r]` is set they sum to 1.
+/// The prices in [low, high] at which the model is greatest; where `on_simplex[r]` is set they sum to 1. Empty where
+/// the model gives none: every price given is a finite number.
 inline std::vector<double> best_prices(const std::vector<price_cut>& cuts, const std::vector<double>& low,
                                        const std::vector<double>& high, const std::vector<char>& on_simplex) {
   detail::program master;
@@ -47,7 +49,10 @@ inline std::vector<double> best_prices(const std::vector<price_cut>& cuts, const
   const auto solved = master.minimise(1, {});
   if (solved.values.empty()) return {};
   std::vector<double> out;
-  for (std::size_t r = 0; r < low.size(); ++r) out.push_back(std::clamp(solved.values[r] * unit[r], low[r], high[r]));
+  for (std::size_t r = 0; r < low.size(); ++r) {
+    out.push_back(std::clamp(solved.values[r] * unit[r], low[r], high[r]));
+    if (!std::isfinite(out.back())) return {};
+  }
   return out;
 }
 

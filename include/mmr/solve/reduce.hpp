@@ -18,11 +18,6 @@
 
 namespace mmr::solve {
 
-/// What a request looks at: a goal without the other's limit may ignore the other.
-struct relevance {
-  bool cost = true, bytes = true;
-};
-
 /// A smaller problem with the same optimum under any limits, and the way back.
 struct reduction {
   problem small;
@@ -46,16 +41,10 @@ namespace detail {
 
 class reducer {
  public:
-  reducer(const problem& original, relevance looks_at, bool keep_steps) : p_(original), keep_steps_(keep_steps) {
-    for (auto& n : p_.nodes) {
-      if (!looks_at.bytes) n.uses.clear();
-      if (!looks_at.cost) ignore_finite(n.cost);
-    }
-    for (auto& e : p_.edges) {
-      if (!looks_at.bytes) e.uses.clear();
-      if (!looks_at.cost) ignore_finite(e.cost);
-    }
-    if (!looks_at.bytes) {
+  reducer(const problem& original, bool looks_at_bytes, bool keep_steps) : p_(original), keep_steps_(keep_steps) {
+    if (!looks_at_bytes) {
+      for (auto& n : p_.nodes) n.uses.clear();
+      for (auto& e : p_.edges) e.uses.clear();
       p_.base.clear();
       p_.steps = 0;
     }
@@ -145,11 +134,6 @@ class reducer {
   }
 
  private:
-  static void ignore_finite(std::vector<double>& cost) {
-    for (double& c : cost)
-      if (c < infinity) c = 0;
-  }
-
   static std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
   void drop_forbidden(std::size_t v) {
@@ -448,10 +432,11 @@ class reducer {
 
 }  // namespace detail
 
-/// Reduces `p` for requests that look at what `looks_at` says. Every choice of `small` has, expanded, the cost of
-/// `small` plus `constant` and the peak of `small` (as far as looked at), and no choice of `p` beats all of these.
-inline reduction reduce(const problem& p, relevance looks_at = {}) {
-  detail::reducer r(p, looks_at, false);
+/// Reduces `p`; a request that neither minimises nor limits the peak need not look at bytes. Every choice of `small`
+/// has, expanded, the cost of `small` plus `constant` and the peak of `small` (where looked at), and no choice of `p`
+/// beats all of these.
+inline reduction reduce(const problem& p, bool looks_at_bytes = true) {
+  detail::reducer r(p, looks_at_bytes, false);
   r.run();
   return r.finish();
 }
@@ -467,7 +452,7 @@ inline reduction reduce_to(problem p, const tightened& left, bool drop_idle) {
     for (char& flag : kept) flag = flag == 0;
     keep_steps(p, kept);
   }
-  detail::reducer r(p, {}, !drop_idle);
+  detail::reducer r(p, true, !drop_idle);
   for (std::size_t v = 0; v < left.dead.size(); ++v) {
     auto alive = left.dead[v];
     for (char& flag : alive) flag = flag == 0;
@@ -479,7 +464,7 @@ inline reduction reduce_to(problem p, const tightened& left, bool drop_idle) {
 
 /// Reduces `p` without the strategies flagged in `dead[node][strategy]`; its steps keep their numbers.
 inline reduction reduce_without(const problem& p, const std::vector<std::vector<char>>& dead) {
-  detail::reducer r(p, {}, true);
+  detail::reducer r(p, true, true);
   for (std::size_t v = 0; v < dead.size(); ++v) {
     auto alive = dead[v];
     for (char& flag : alive) flag = flag == 0;

@@ -1,0 +1,176 @@
+// One request on its way to a proved answer: the problem as it shrinks, the best choice, and the bound so far.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "mmr/solve/descent.hpp"
+#include "mmr/solve/evaluate.hpp"
+#include "mmr/solve/problem.hpp"
+#include "mmr/solve/reduce.hpp"
+#include "mmr/solve/result.hpp"
+
+namespace mmr::solve::detail {
+
+class stopwatch {
+ public:
+  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+/// The greatest number that divides every byte count: peaks come in multiples of it.
+inline std::int64_t bytes_unit(const problem& p) {
+  std::int64_t unit = 0;
+  for (const auto& n : p.nodes)
+    for (const auto& use : n.uses)
+      for (auto b : use.bytes) unit = std::gcd(unit, b);
+  for (const auto& e : p.edges)
+    for (const auto& use : e.uses)
+      for (auto b : use.bytes) unit = std::gcd(unit, b);
+  for (auto b : p.base) unit = std::gcd(unit, b);
+  return std::max<std::int64_t>(unit, 1);
+}
+
+/// How far to go. A probe on the way of another search stops at its first choice and keeps few states.
+struct effort {
+  bool first_only = false;
+  std::size_t most_states = 200000;
+  int most_branches = 1000000000;
+  int program_below = 150;  ///< parts with fewer strategies go to CBC instead of being split
+  // Each proves alone; tests switch off the stronger ones to see what the others prove.
+  bool tightening = true, messages = true, programs = true;
+};
+
+/// The shrinking problem, the best choice and the bound of one request.
+class attempt {
+ public:
+  attempt(const problem& p, const request& r, const effort& spend)
+      : original_(p), r_(r), spend_(spend), for_cost_(r.minimise == goal::cost) {
+    out_.before = size_of(p);
+  }
+
+ protected:
+  static std::size_t at(int i) { return static_cast<std::size_t>(i); }
+  bool out_of_time() const { return watch_.seconds() > r_.seconds; }
+
+  /// Best value so far of the goal; infinity before the first choice.
+  double best() const {
+    return out_.choice.empty() ? infinity : for_cost_ ? out_.cost : static_cast<double>(out_.peak);
+  }
+
+  /// The greatest value of the goal that would still be news.
+  double target() const {
+    if (for_cost_) {
+      const double limit =
+          r_.cost_limit < infinity ? r_.cost_limit + cost_tolerance * std::abs(r_.cost_limit) : infinity;
+      return out_.choice.empty() ? std::min(limit, ceiling_) : out_.cost - 0.5 * cost_tolerance * out_.cost;
+    }
+    const double limit = r_.peak_limit < no_peak_limit ? static_cast<double>(r_.peak_limit) : infinity;
+    return out_.choice.empty() ? limit : static_cast<double>(out_.peak) - 1;
+  }
+
+  bool done() const { return infeasible_ || out_.bound > target() || (spend_.first_only && !out_.choice.empty()); }
+
+  void raise(double bound) {
+    if (!for_cost_ && bound < infinity) bound = std::ceil(bound / unit_ - 1e-9) * unit_;
+    out_.bound = std::max(out_.bound, bound);
+  }
+
+  result closed() {
+    if (infeasible_ || out_.bound > target()) {
+      out_.outcome = out_.choice.empty() ? status::infeasible : status::optimal;
+      out_.bound = best();
+    } else {
+      out_.outcome = out_.choice.empty() ? status::nothing_found : status::feasible;
+    }
+    out_.seconds = watch_.seconds();
+    return out_;
+  }
+
+  /// Judges a choice of the original problem.
+  void offer(const std::vector<int>& choice) {
+    const auto e = evaluate(original_, choice);
+    if (!keeps(e, r_) || !((for_cost_ ? e.cost : static_cast<double>(e.peak)) < best())) return;
+    out_.choice = choice;
+    out_.cost = e.cost;
+    out_.peak = e.peak;
+  }
+
+  /// Judges a choice of the small problem; gives its evaluation there.
+  evaluation offer_small(const std::vector<int>& choice) {
+    auto e = evaluate(small_, choice);
+    if (e.cost < infinity) {
+      auto full = choice;
+      for (auto way = chain_.rbegin(); way != chain_.rend(); ++way) full = way->expand(full);
+      offer(full);
+    }
+    return e;
+  }
+
+  void take(reduction step) {
+    infeasible_ = infeasible_ || step.infeasible;
+    if (infeasible_) return;
+    constant_ += step.constant;
+    small_ = std::move(step.small);
+    step.small = {};
+    chain_.push_back(std::move(step));
+    out_.after = size_of(small_);
+  }
+
+  void polish() {
+    offer(descent(original_, r_).run(out_.choice, 8, [&] { return out_of_time(); }));
+  }
+
+  /// The greatest peak that is still of interest.
+  std::int64_t peak_room() const {
+    return for_cost_ || !(target() < 9e15) ? r_.peak_limit : static_cast<std::int64_t>(target());
+  }
+
+  /// Bytes are summed as doubles on the way, exactly up to 2^53.
+  void check_size() const {
+    double sum = 0;
+    const auto add = [&](const auto& uses) {
+      for (const auto& use : uses) sum += static_cast<double>(*std::max_element(use.bytes.begin(), use.bytes.end()));
+    };
+    for (const auto& n : small_.nodes) add(n.uses);
+    for (const auto& e : small_.edges) add(e.uses);
+    if (!small_.base.empty()) sum += static_cast<double>(*std::max_element(small_.base.begin(), small_.base.end()));
+    if (sum > 9e15)
+      fail("the byte counts of this problem add up to ", sum, ", beyond the 9e15 that are exact; use larger units");
+  }
+
+  /// More than any permitted choice costs.
+  double most_cost() const {
+    double sum = constant_;
+    const auto add = [&](const std::vector<double>& cost) {
+      double most = 0;
+      for (double c : cost)
+        if (c < infinity) most = std::max(most, c);
+      sum += most;
+    };
+    for (const auto& n : small_.nodes) add(n.cost);
+    for (const auto& e : small_.edges) add(e.cost);
+    return sum * (1 + 1e-6) + 1e-300;
+  }
+
+  const problem& original_;
+  request r_;
+  effort spend_;
+  bool for_cost_;
+  stopwatch watch_;
+  result out_;
+  bool infeasible_ = false;  // nothing is news any more: the best choice so far is optimal, or there is none
+  double unit_ = 1, constant_ = 0, ceiling_ = infinity;
+  problem small_;
+  std::vector<reduction> chain_;
+};
+
+}  // namespace mmr::solve::detail

@@ -1,0 +1,75 @@
+// What cannot be searched exhaustively: claims held against each other, and the parts that large problems rest on.
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "catch.hpp"
+#include "mmr/solve/descent.hpp"
+#include "mmr/solve/held_bytes.hpp"
+#include "mmr/solve/solve.hpp"
+#include "mmr/solve/tie.hpp"
+#include "solve/gpt_like.hpp"
+#include "solve/no_contradiction.hpp"
+#include "solve/random_problem.hpp"
+
+using namespace mmr::solve;
+
+TEST_CASE("no proof contradicts a choice found by another request: training steps") {
+  for (const auto& shape :
+       {test::gpt_shape{2, 64, 4, 256, 4, 32, {2, 2}}, test::gpt_shape{3, 48, 4, 300, 8, 16, {4}},
+        test::gpt_shape{2, 128, 4, 256, 8, 64, {2, 2}}, test::gpt_shape{2, 32, 2, 101, 3, 20, {3}}}) {
+    const auto step = test::gpt_like(shape);
+    test::no_contradiction(mmr::solve::tie(step.p, step.group), 4);
+  }
+}
+
+TEST_CASE("no proof contradicts a choice found by another request: random problems of middle size") {
+  std::mt19937 draw(417);
+  for (int i = 0; i < 60; ++i)
+    test::no_contradiction(i % 2 == 0 ? test::random_problem(draw, 30, 5) : test::tied_problem(draw, 30, 5), 2);
+}
+
+TEST_CASE("bytes held by steps are summed, and their greatest found, as one by one") {
+  std::mt19937 draw(9);
+  const auto below = [&](std::size_t n) { return static_cast<int>(draw() % n); };
+  for (int i = 0; i < 100; ++i) {
+    std::vector<std::int64_t> bytes(static_cast<std::size_t>(1 + below(40)));
+    for (auto& b : bytes) b = below(9);
+    held_bytes held(bytes);
+    for (int change = 0; change < 30; ++change) {
+      const int begin = below(bytes.size() + 1),
+                end = begin + below(bytes.size() + 1 - static_cast<std::size_t>(begin));
+      const std::int64_t more = below(7) - 3;
+      held.add(begin, end, more);
+      for (int t = begin; t < end; ++t) bytes[static_cast<std::size_t>(t)] += more;
+      const auto most = std::max_element(bytes.begin(), bytes.end());
+      CHECK(held.peak() == *most);
+      CHECK(held.at_peak() == std::count(bytes.begin(), bytes.end(), *most));
+      CHECK(bytes[static_cast<std::size_t>(held.peak_step())] == *most);
+    }
+  }
+}
+
+TEST_CASE("a descent never leaves its limits nor loses ground") {
+  std::mt19937 draw(23);
+  int better = 0;
+  for (int i = 0; i < 300; ++i) {
+    const auto p = i % 2 == 0 ? test::random_problem(draw, 12, 4) : test::tied_problem(draw, 12, 4);
+    std::vector<int> start;
+    for (const auto& n : p.nodes) start.push_back(static_cast<int>(draw() % n.cost.size()));
+    const auto before = evaluate(p, start);
+    if (!(before.cost < infinity)) continue;
+    for (const auto aim : {goal::cost, goal::peak}) {
+      request r{aim};
+      if (draw() % 2) r.peak_limit = before.peak;
+      if (draw() % 2) r.cost_limit = before.cost;
+      const auto after = evaluate(p, descent(p, r).run(start, 8, [] { return false; }));
+      CHECK(keeps(after, r));
+      CHECK((aim == goal::cost ? after.cost <= before.cost * (1 + 1e-9) : after.peak <= before.peak));
+      better += aim == goal::cost ? after.cost < before.cost : after.peak < before.peak;
+    }
+  }
+  CHECK(better > 100);
+}

@@ -40,7 +40,7 @@ install_packages() {
   if ! command -v apt-get > /dev/null; then
     echo "This system has no apt-get, so nothing is installed. mmr needs: GCC 12 or clang 14 (or newer), CMake 3.22, make," \
       "Boost.Graph's headers, COIN-OR CBC, nlohmann-json 3, CLI11 (examples), Catch2 2 or 3 (tests)," \
-      "Eigen 3.4 (bench kernels), and takes Open MPI where it is installed."
+      "Eigen 3.4 and zlib (bench), and takes Open MPI where it is installed."
     return
   fi
   missing=$(missing_of "${needed[@]}")
@@ -107,7 +107,7 @@ case "$command" in
     ctest --preset test
     ;;
   bench)
-    install_packages libeigen3-dev
+    install_packages libeigen3-dev zlib1g-dev
     build bench all
     if [ $# -gt 0 ]; then
       name=$1

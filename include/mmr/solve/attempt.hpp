@@ -102,12 +102,15 @@ class attempt {
     out_.choice = choice;
     out_.cost = e.cost;
     out_.peak = e.peak;
+    if (r_.on_better) r_.on_better(out_);
   }
 
   /// Judges a choice of the small problem; gives its evaluation there.
   evaluation offer_small(const std::vector<int>& choice) {
     auto e = evaluate(small_, choice);
-    if (e.cost < infinity) {
+    // The way back is long for large problems: only what may be news is taken there.
+    const double value = for_cost_ ? e.cost + constant_ : static_cast<double>(e.peak);
+    if (e.cost < infinity && value <= best() * (1 + cost_tolerance) && e.peak <= r_.peak_limit) {
       auto full = choice;
       for (auto way = chain_.rbegin(); way != chain_.rend(); ++way) full = way->expand(full);
       offer(full);

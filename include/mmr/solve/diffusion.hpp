@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 #include "mmr/solve/problem.hpp"
@@ -12,40 +13,63 @@
 
 namespace mmr::solve {
 
-/// Moves cost between edges and nodes so that the sum of all minima, a lower bound on the resource, grows. Strategies
-/// with infinite cost in the resource count as taken out; `drop_above` takes out more.
+/// Moves cost between edges and nodes so that the sum of all minima, a lower bound on a priced sum, grows. Strategies
+/// of infinite cost count as taken out; `iterate` takes out more. The sweeps follow the numbers of the nodes. All
+/// tables lie in a few arrays, each edge's twice: rows of either end, so that every pass runs along a row.
 class diffusion {
  public:
-  /// `order` sets the direction of the sweeps; `p` must outlive this object.
-  diffusion(const problem& p, const std::vector<int>& order)
-      : p_(p),
-        order_(order),
-        u_message_(p.edges.size()),
-        v_message_(p.edges.size()),
-        incident_(p.nodes.size()),
-        least_(p.nodes.size(), 0),
-        backward_(p.nodes.size(), 0),
-        dead_(p.nodes.size()) {
-    std::vector<std::size_t> position(p.nodes.size());
-    for (std::size_t i = 0; i < order.size(); ++i) position[at(order[i])] = i;
-    for (std::size_t e = 0; e < p.edges.size(); ++e) {
-      const auto& x = p.edges[e];
-      u_message_[e].assign(at(x.u_classes), 0);
-      v_message_[e].assign(at(x.v_classes), 0);
-      const bool u_first = position[at(x.u)] < position[at(x.v)];
-      incident_[at(x.u)].push_back({e, true, !u_first});
-      incident_[at(x.v)].push_back({e, false, u_first});
-      ++backward_[at(u_first ? x.v : x.u)];
+  /// `p` must outlive this object.
+  explicit diffusion(const problem& p) : p_(p), links_(p.nodes.size()), least_(p.nodes.size(), 0) {
+    for (std::size_t v = 0; v < p.nodes.size(); ++v) {
+      first_.push_back(node_.size());
+      node_.resize(node_.size() + p.nodes[v].cost.size());
+      dead_.emplace_back(p.nodes[v].cost.size(), 0);
     }
-    for (std::size_t v = 0; v < p.nodes.size(); ++v) dead_[v].assign(p.nodes[v].cost.size(), 0);
+    for (const auto& e : p.edges) {
+      const auto rows = at(e.u_classes), columns = at(e.v_classes);
+      const auto u_message = message_.size(), v_message = u_message + rows;
+      const auto of_v = table_.size(), of_u = of_v + rows * columns;
+      message_.resize(v_message + columns, 0);
+      table_.resize(of_u + rows * columns);
+      tables_.push_back({of_v, of_u, u_message, v_message});
+      // A self edge would be its own neighbour; reductions fold them before any bound is asked for.
+      links_[at(e.u)].push_back(
+          {at(e.v), of_u, u_message, v_message, rows, columns, &e.u_class, &e.v_class, e.v < e.u});
+      links_[at(e.v)].push_back(
+          {at(e.u), of_v, v_message, u_message, columns, rows, &e.v_class, &e.u_class, e.u < e.v});
+    }
+    closed_.assign(message_.size(), 0);
+    for (const auto& around : links_) {
+      const auto earlier = static_cast<std::size_t>(
+          std::count_if(around.begin(), around.end(), [](const link& l) { return l.earlier; }));
+      share_.push_back(1.0 / static_cast<double>(std::max<std::size_t>({earlier, around.size() - earlier, 1})));
+    }
   }
 
-  /// Works on `r` from here on; messages are kept, so a resource near the last one starts well.
-  void set(const resource& r) {
-    r_ = r;
-    for (std::size_t v = 0; v < dead_.size(); ++v)
+  /// Works on these prices from here on; messages are kept, so prices near the last ones start well.
+  void set(const step_prices& prices) {
+    base_ = prices.base(p_);
+    for (std::size_t v = 0; v < dead_.size(); ++v) {
+      prices.of(p_.nodes[v].cost, p_.nodes[v].uses, node_.data() + first_[v]);
       for (std::size_t s = 0; s < dead_[v].size(); ++s)
-        if (dead_[v][s]) r_.node[v][s] = infinity;
+        if (dead_[v][s]) node_[first_[v] + s] = infinity;
+    }
+    std::vector<double> row_major;
+    for (std::size_t i = 0; i < p_.edges.size(); ++i) {
+      const auto& e = p_.edges[i];
+      const auto& t = tables_[i];
+      if (filled_ && e.uses.empty() && prices.cost() == last_cost_price_) continue;
+      prices.of(e.cost, e.uses, table_.data() + t.of_v);
+      const auto columns = at(e.v_classes), rows = at(e.u_classes);
+      for (std::size_t a = 0; a < rows; ++a)
+        for (std::size_t b = 0; b < columns; ++b) {
+          auto& entry = table_[t.of_v + a * columns + b];
+          if (closed_[t.u_message + a] || closed_[t.v_message + b]) entry = infinity;
+          table_[t.of_u + b * rows + a] = entry;
+        }
+    }
+    last_cost_price_ = prices.cost();
+    filled_ = true;
     close_classes();
     // The bound is the sum of node minima only while every edge's least entry is 0: one sweep back restores that.
     sweep(false, infinity);
@@ -59,163 +83,177 @@ class diffusion {
 
   /// Infinity once some node has no strategy left: no choice is below the cutoffs given.
   double bound() const {
-    double sum = r_.base;
+    double sum = base_;
     for (double least : least_) sum += least;
     return sum;
   }
 
-  /// What the last pass would choose, node by node.
+  /// What the last pass would choose, node by node; -1 from where it found that nothing is left.
   const std::vector<int>& choice() const { return choice_; }
+  bool chose_all() const { return std::find(choice_.begin(), choice_.end(), -1) == choice_.end(); }
   /// dead()[v][s] is set for strategies taken out.
   const std::vector<std::vector<char>>& dead() const { return dead_; }
-  std::size_t dropped() const { return dropped_; }
 
-  /// The same resource with the costs where the messages moved them: every choice has the same total.
+  /// The priced sum with its costs where the messages moved them: every choice has the same total.
   resource reparametrised() const {
-    resource out = r_;
-    for (std::size_t v = 0; v < p_.nodes.size(); ++v)
-      for (std::size_t s = 0; s < dead_[v].size(); ++s)
-        for (const auto& i : incident_[v]) out.node[v][s] += message(i)[class_of(i, s)];
-    for (std::size_t e = 0; e < p_.edges.size(); ++e) {
-      const auto columns = at(p_.edges[e].v_classes);
-      for (std::size_t k = 0; k < out.edge[e].size(); ++k)
-        out.edge[e][k] -= u_message_[e][k / columns] + v_message_[e][k % columns];
+    resource out;
+    out.base = base_;
+    for (std::size_t v = 0; v < dead_.size(); ++v) {
+      const auto begin = node_.begin() + static_cast<std::ptrdiff_t>(first_[v]);
+      out.node.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(dead_[v].size()));
+      for (const auto& l : links_[v])
+        for (std::size_t s = 0; s < dead_[v].size(); ++s) out.node[v][s] += message_[l.mine + at((*l.my_class)[s])];
+    }
+    for (std::size_t i = 0; i < p_.edges.size(); ++i) {
+      const auto& t = tables_[i];
+      const auto columns = at(p_.edges[i].v_classes), rows = at(p_.edges[i].u_classes);
+      std::vector<double> table(rows * columns);
+      for (std::size_t a = 0; a < rows; ++a)
+        for (std::size_t b = 0; b < columns; ++b)
+          table[a * columns + b] =
+              table_[t.of_v + a * columns + b] - message_[t.u_message + a] - message_[t.v_message + b];
+      out.edge.push_back(std::move(table));
     }
     return out;
   }
 
  private:
-  struct incidence {
-    std::size_t edge;
-    bool first;    // this node is the edge's u
+  /// An edge seen from one of its nodes: `table` has a row for each class of the other end.
+  struct link {
+    std::size_t other, table, mine, theirs;  // node; offsets of the table and of both messages
+    std::size_t my_classes, other_classes;
+    const std::vector<int>*my_class, *other_class;
     bool earlier;  // the other end comes earlier in the order
+  };
+  struct edge_place {
+    std::size_t of_v, of_u, u_message, v_message;
   };
 
   static std::size_t at(int i) { return static_cast<std::size_t>(i); }
-  std::vector<double>& message(const incidence& i) { return i.first ? u_message_[i.edge] : v_message_[i.edge]; }
-  const std::vector<double>& message(const incidence& i) const {
-    return i.first ? u_message_[i.edge] : v_message_[i.edge];
-  }
-  std::size_t class_of(const incidence& i, std::size_t s) const {
-    const auto& e = p_.edges[i.edge];
-    return at(i.first ? e.u_class[s] : e.v_class[s]);
-  }
 
   /// Forbids the pairs of classes that have no strategy left.
   void close_classes() {
-    for (std::size_t e = 0; e < p_.edges.size(); ++e) {
-      const auto& x = p_.edges[e];
-      std::vector<char> u_open(at(x.u_classes), 0), v_open(at(x.v_classes), 0);
-      for (std::size_t s = 0; s < x.u_class.size(); ++s)
-        if (r_.node[at(x.u)][s] < infinity) u_open[at(x.u_class[s])] = 1;
-      for (std::size_t s = 0; s < x.v_class.size(); ++s)
-        if (r_.node[at(x.v)][s] < infinity) v_open[at(x.v_class[s])] = 1;
-      const auto columns = v_open.size();
-      for (std::size_t k = 0; k < r_.edge[e].size(); ++k)
-        if (!u_open[k / columns] || !v_open[k % columns]) r_.edge[e][k] = infinity;
-    }
+    for (std::size_t v = 0; v < links_.size(); ++v)
+      for (const auto& l : links_[v]) {
+        open_.assign(l.my_classes, 0);
+        for (std::size_t s = 0; s < dead_[v].size(); ++s)
+          if (node_[first_[v] + s] < infinity) open_[at((*l.my_class)[s])] = 1;
+        for (std::size_t c = 0; c < l.my_classes; ++c) {
+          if (open_[c] || closed_[l.mine + c]) continue;
+          closed_[l.mine + c] = 1;
+          const auto& around = links_[l.other];
+          const auto& seen =
+              *std::find_if(around.begin(), around.end(), [&](const link& o) { return o.mine == l.theirs; });
+          for (std::size_t o = 0; o < l.other_classes; ++o) {
+            table_[l.table + o * l.my_classes + c] = infinity;
+            table_[seen.table + c * l.other_classes + o] = infinity;
+          }
+        }
+      }
   }
 
   /// Sets this node's message of an edge to the least that the edge adds for each of its classes.
-  void collect(const incidence& i) {
-    const auto& e = p_.edges[i.edge];
-    const auto& table = r_.edge[i.edge];
-    const auto rows = at(e.u_classes), columns = at(e.v_classes);
-    auto& mine = message(i);
-    if (i.first) {
-      const auto& other = v_message_[i.edge];
-      for (std::size_t a = 0; a < rows; ++a) {
-        double least = infinity;
-        for (std::size_t b = 0; b < columns; ++b) least = std::min(least, table[a * columns + b] - other[b]);
-        mine[a] = least;
+  void collect(const link& l) {
+    double* mine = message_.data() + l.mine;
+    const double* theirs = message_.data() + l.theirs;
+    std::fill(mine, mine + l.my_classes, infinity);
+    for (std::size_t o = 0; o < l.other_classes; ++o) {
+      const double* row = table_.data() + l.table + o * l.my_classes;
+      const double given = theirs[o];
+      for (std::size_t c = 0; c < l.my_classes; ++c) {
+        const double sum = row[c] - given;
+        mine[c] = sum < mine[c] ? sum : mine[c];
       }
-    } else {
-      const auto& other = u_message_[i.edge];
-      std::fill(mine.begin(), mine.end(), infinity);
-      for (std::size_t a = 0; a < rows; ++a)
-        for (std::size_t b = 0; b < columns; ++b) mine[b] = std::min(mine[b], table[a * columns + b] - other[a]);
     }
   }
 
   void sweep(bool forward, double cutoff) {
-    choice_.assign(order_.size(), -1);
-    bool closed = false;
-    for (std::size_t n = 0; n < order_.size(); ++n) {
-      const int v = order_[forward ? n : order_.size() - 1 - n];
-      auto& own = r_.node[at(v)];
-      auto total = own;  // with all messages: cost as seen from here
-      auto given = own;  // with what the nodes already passed have really chosen
-      for (const auto& i : incident_[at(v)]) {
-        const bool passed = i.earlier == forward;
-        if (passed) collect(i);
-        const auto& e = p_.edges[i.edge];
-        for (std::size_t s = 0; s < own.size(); ++s) {
-          const auto c = class_of(i, s);
-          total[s] += message(i)[c];
-          if (passed) {
-            const auto other = at(choice_[at(i.first ? e.v : e.u)]);
-            const auto o = at(i.first ? e.v_class[other] : e.u_class[other]);
-            given[s] += r_.edge[i.edge][i.first ? c * at(e.v_classes) + o : o * at(e.v_classes) + c];
-          } else {
-            given[s] += message(i)[c];
-          }
+    const auto n = links_.size();
+    choice_.assign(n, -1);
+    bool closes = false;
+    double bound_now = bound();
+    for (std::size_t i = 0; i < n; ++i) {
+      const auto v = forward ? i : n - 1 - i;
+      double* own = node_.data() + first_[v];
+      const auto k = dead_[v].size();
+      total_.assign(own, own + k);  // with all messages: cost as seen from here
+      given_.assign(own, own + k);  // with what the nodes already passed have really chosen
+      for (const auto& l : links_[v]) {
+        const bool passed = l.earlier == forward;
+        if (passed) collect(l);
+        const double* mine = message_.data() + l.mine;
+        const int* my_class = l.my_class->data();
+        const double* row =
+            passed ? table_.data() + l.table + at((*l.other_class)[at(choice_[l.other])]) * l.my_classes : mine;
+        for (std::size_t s = 0; s < k; ++s) {
+          total_[s] += mine[my_class[s]];
+          given_[s] += row[my_class[s]];
         }
       }
-      const double least = *std::min_element(total.begin(), total.end());
-      least_[at(v)] = least;
+      const double least = *std::min_element(total_.begin(), total_.end());
+      bound_now += least - least_[v];
+      least_[v] = least;
       if (!(least < infinity)) return;
       // Forbidden pairs may leave no strategy that suits the choices before; then the bound's favourite stands.
-      auto best = std::min_element(given.begin(), given.end());
-      choice_[at(v)] = static_cast<int>(
-          *best < infinity ? best - given.begin() : std::min_element(total.begin(), total.end()) - total.begin());
-      const double others = bound() - least;
-      for (std::size_t s = 0; s < own.size(); ++s) {
-        if (dead_[at(v)][s] || total[s] + others <= cutoff) continue;
-        dead_[at(v)][s] = 1;
-        own[s] = total[s] = infinity;
-        ++dropped_;
-        closed = true;
-      }
-      // A cutoff below the bound leaves nothing.
-      if (std::none_of(total.begin(), total.end(), [](double c) { return c < infinity; })) {
-        least_[at(v)] = infinity;
-        return;
-      }
-      const auto degree = incident_[at(v)].size();
-      const auto back = forward ? backward_[at(v)] : degree - backward_[at(v)];
-      const double share = 1.0 / static_cast<double>(std::max<std::size_t>({back, degree - back, 1}));
-      std::vector<double> left = total;
-      for (const auto& i : incident_[at(v)]) {
-        if (i.earlier == forward) {
-          for (double& m : message(i))
-            if (!(m < infinity)) m = 0;
+      const auto best = std::min_element(given_.begin(), given_.end());
+      choice_[v] = static_cast<int>(*best < infinity ? best - given_.begin()
+                                                     : std::min_element(total_.begin(), total_.end()) - total_.begin());
+      const double others = bound_now - least;
+      bool alive = false;
+      for (std::size_t s = 0; s < k; ++s) {
+        if (dead_[v][s]) continue;
+        if (total_[s] + others <= cutoff) {
+          alive = alive || total_[s] < infinity;
           continue;
         }
-        auto& mine = message(i);
-        std::vector<double> least_of_class(mine.size(), infinity);
-        for (std::size_t s = 0; s < total.size(); ++s) {
-          auto& l = least_of_class[class_of(i, s)];
-          l = std::min(l, total[s]);
-        }
-        for (double& l : least_of_class) l = l < infinity ? share * (l - least) : 0;
-        for (std::size_t c = 0; c < mine.size(); ++c) mine[c] -= least_of_class[c];
-        for (std::size_t s = 0; s < total.size(); ++s) left[s] -= least_of_class[class_of(i, s)];
+        dead_[v][s] = 1;
+        own[s] = total_[s] = infinity;
+        closes = true;
       }
-      least_[at(v)] = *std::min_element(left.begin(), left.end());
+      // A cutoff below the bound leaves nothing.
+      if (!alive) {
+        least_[v] = infinity;
+        return;
+      }
+      for (const auto& l : links_[v]) {
+        double* mine = message_.data() + l.mine;
+        const int* my_class = l.my_class->data();
+        if (l.earlier == forward) {
+          for (std::size_t c = 0; c < l.my_classes; ++c)
+            if (!(mine[c] < infinity)) mine[c] = 0;
+          continue;
+        }
+        spread_.assign(l.my_classes, infinity);
+        for (std::size_t s = 0; s < k; ++s) {
+          auto& s_least = spread_[at(my_class[s])];
+          s_least = total_[s] < s_least ? total_[s] : s_least;
+        }
+        for (double& s_least : spread_) s_least = s_least < infinity ? share_[v] * (s_least - least) : 0;
+        for (std::size_t c = 0; c < l.my_classes; ++c) mine[c] -= spread_[c];
+      }
+      given_.assign(own, own + k);
+      for (const auto& l : links_[v])
+        for (std::size_t s = 0; s < k; ++s) given_[s] += message_[l.mine + at((*l.my_class)[s])];
+      const double left = *std::min_element(given_.begin(), given_.end());
+      bound_now += left - least_[v];
+      least_[v] = left;
     }
-    if (closed) close_classes();
+    if (closes) close_classes();
   }
 
   const problem& p_;
-  std::vector<int> order_;
-  resource r_;
-  std::vector<std::vector<double>> u_message_, v_message_;
-  std::vector<std::vector<incidence>> incident_;
-  std::vector<double> least_;
-  std::vector<std::size_t> backward_;
+  std::vector<std::vector<link>> links_;
+  std::vector<double> least_, share_;
+  std::vector<std::size_t> first_;  // of each node in node_
+  std::vector<double> node_, table_, message_;
+  std::vector<edge_place> tables_;
+  std::vector<char> closed_;  // by class, beside message_: no strategy is left
   std::vector<std::vector<char>> dead_;
   std::vector<int> choice_;
-  std::size_t dropped_ = 0;
+  std::vector<double> total_, given_, spread_;
+  std::vector<char> open_;
+  double base_ = 0, last_cost_price_ = 0;
+  bool filled_ = false;
 };
 
 }  // namespace mmr::solve

@@ -82,23 +82,25 @@ class minimiser : public priced_attempt {
   void probe(std::size_t states) {
     states = std::min(states, spend_.most_states);
     if (decided()) return;
+    const auto order = narrow_order(small_);
     for (int tries = 0; tries < 8 && !out_of_time(); ++tries) {
-      diffusion messages(small_, order_);
-      messages.set(weighted(parts_, prices_));
+      diffusion messages(small_);
+      messages.set(prices());
       for (int i = 0; i < 50; ++i) messages.iterate();
-      elimination bounds(small_, order_, static_cast<double>(std::min<std::size_t>(states * 50, 2000000)));
+      elimination bounds(small_, order, static_cast<double>(std::min<std::size_t>(states * 50, 2000000)));
       const auto moved = messages.reparametrised();
       bounds.fill(moved);
       raise(bound_of(bounds.bound()));
       if (done()) return;
       offer_small(bounds.decode());
       if (done()) return;
+      const auto parts = this->parts();
       search_limits limits;
       limits.cutoff = cutoff();
       limits.most_states = states;
       limits.first = for_cost_ ? 0 : 1;
-      limits.last = for_cost_ ? 1 : parts_.size();
-      for (std::size_t r = 0; r < parts_.size(); ++r) {
+      limits.last = for_cost_ ? 1 : parts.size();
+      for (std::size_t r = 0; r < parts.size(); ++r) {
         double limit = r == 0                          ? cost_room()
                        : r_.peak_limit < no_peak_limit ? static_cast<double>(r_.peak_limit)
                                                        : infinity;
@@ -109,7 +111,7 @@ class minimiser : public priced_attempt {
         limits.floor.push_back(is_goal ? (for_cost_ ? 0 : out_.bound) : limit < infinity ? limit : 0);
         if (r == 0 && limit < infinity) limits.limit.back() += 1e-11 * std::abs(limit);
       }
-      const auto answer = search(small_, parts_, bounds, limits, [&] { return out_of_time(); });
+      const auto answer = search(small_, parts, bounds, limits, [&] { return out_of_time(); });
       if (answer.choice.empty()) {
         if (answer.complete)
           infeasible_ = true;  // no choice is news
@@ -229,10 +231,10 @@ class minimiser : public priced_attempt {
       }
     }
     if (within_limits != nullptr && beyond != nullptr) {
-      auto between = split_between(small_, parts_, dead_, within_limits->choice, beyond->choice);
+      auto between = split_between(small_, parts(), dead_, within_limits->choice, beyond->choice);
       if (between.node >= 0) return between;
     }
-    return split_by_weight(small_, parts_, prices_, dead_);
+    return split_by_weight(small_, parts(), prices_, dead_);
   }
 
   // --- CBC

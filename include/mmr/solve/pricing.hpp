@@ -11,7 +11,6 @@
 
 #include "mmr/solve/attempt.hpp"
 #include "mmr/solve/diffusion.hpp"
-#include "mmr/solve/elimination.hpp"
 #include "mmr/solve/multipliers.hpp"
 #include "mmr/solve/resource.hpp"
 #include "mmr/solve/tighten.hpp"
@@ -26,11 +25,20 @@ class priced_attempt : public attempt {
  protected:
   void take(reduction step) {
     attempt::take(std::move(step));
-    if (infeasible_) return;
-    parts_ = {cost_resource(small_)};
-    for (int t : rows_) parts_.push_back(step_resource(small_, t));
-    order_ = narrow_order(small_);
     cuts_.clear();
+  }
+
+  /// Cost, then the bytes of the priced steps, as tables.
+  std::vector<resource> parts() const {
+    std::vector<resource> out{cost_resource(small_)};
+    for (int t : rows_) out.push_back(step_resource(small_, t));
+    return out;
+  }
+
+  step_prices prices() const {
+    std::vector<double> of_step(static_cast<std::size_t>(small_.steps), 0);
+    for (std::size_t r = 0; r < rows_.size(); ++r) of_step[static_cast<std::size_t>(rows_[r])] += prices_[r + 1];
+    return {prices_[0], of_step};
   }
 
   /// Takes out what cannot be within the limit on the peak, and the steps that no longer can exceed it. The goal of the
@@ -70,7 +78,6 @@ class priced_attempt : public attempt {
   void add_row(int t) {
     if (t < 0 || std::find(rows_.begin(), rows_.end(), t) != rows_.end()) return;
     rows_.push_back(t);
-    parts_.push_back(step_resource(small_, t));
     prices_.push_back(0);
     cuts_.clear();
   }
@@ -127,13 +134,14 @@ class priced_attempt : public attempt {
     return weighted_bound < infinity ? weighted_bound - allowance() - 1e-12 * size : infinity;
   }
 
-  void add_cut(const std::vector<int>& choice) {
+  /// Learns what a choice, of finite cost, says about the prices.
+  void add_cut(const std::vector<int>& choice, const evaluation& e) {
     price_cut cut;
-    cut.value = for_cost_ ? parts_[0].of(small_, choice) : 0;
-    if (!(parts_[0].of(small_, choice) < infinity)) return;
-    cut.slope.push_back(for_cost_ || !(cost_room() < infinity) ? 0 : parts_[0].of(small_, choice) - cost_room());
-    for (std::size_t r = 1; r < parts_.size(); ++r)
-      cut.slope.push_back(parts_[r].of(small_, choice) - (for_cost_ ? static_cast<double>(r_.peak_limit) : 0));
+    cut.value = for_cost_ ? e.cost : 0;
+    cut.slope.push_back(for_cost_ || !(cost_room() < infinity) ? 0 : e.cost - cost_room());
+    for (int t : rows_)
+      cut.slope.push_back(static_cast<double>(e.bytes[static_cast<std::size_t>(t)]) -
+                          (for_cost_ ? static_cast<double>(r_.peak_limit) : 0));
     cut.choice = choice;
     cuts_.push_back(std::move(cut));
   }
@@ -147,7 +155,7 @@ class priced_attempt : public attempt {
 
   /// Climbs the bound over prices and messages together, drops strategies that cannot be news, and picks up choices.
   void bound_by_messages(int queries) {
-    diffusion messages(small_, order_);
+    diffusion messages(small_);
     dead_ = messages.dead();
     if (!spend_.messages) return;
     auto best_prices_so_far = prices_;
@@ -155,7 +163,7 @@ class priced_attempt : public attempt {
     evaluation seen;
     bool limited = false;
     for (int q = 0; q < queries && !out_of_time(); ++q) {
-      messages.set(weighted(parts_, prices_));
+      messages.set(prices());
       double last = -infinity;
       const int sweeps = limited ? 6 : 60;
       int worst_row = -1;
@@ -164,10 +172,10 @@ class priced_attempt : public attempt {
         const double bound = bound_of(messages.bound());
         raise(bound);
         if (done()) break;
-        if (std::find(messages.choice().begin(), messages.choice().end(), -1) == messages.choice().end()) {
+        if (messages.chose_all()) {
           if (auto e = offer_small(messages.choice()); e.cost < infinity) {
             seen = std::move(e);
-            add_cut(messages.choice());
+            add_cut(messages.choice(), seen);
             worst_row = worst_unpriced(seen);
             limited = limited || seen.peak > r_.peak_limit || (!for_cost_);
           }
@@ -193,12 +201,10 @@ class priced_attempt : public attempt {
       }
       if (rows_.size() < 12) add_row(worst_row);
       best_prices_so_far.resize(prices_.size(), 0);
-      if (parts_.size() == 1) break;  // nothing to price
-      if (cuts_.empty()) {
-        if (std::find(messages.choice().begin(), messages.choice().end(), -1) == messages.choice().end())
-          add_cut(messages.choice());
-        if (cuts_.empty()) break;
-      }
+      if (rows_.empty() && for_cost_) break;  // nothing to price
+      if (cuts_.empty() && messages.chose_all())
+        if (const auto e = evaluate(small_, messages.choice()); e.cost < infinity) add_cut(messages.choice(), e);
+      if (cuts_.empty()) break;
       std::vector<double> low, high;
       std::vector<char> on_simplex;
       const double typical = typical_price(seen);
@@ -223,9 +229,9 @@ class priced_attempt : public attempt {
       }
     }
     prices_ = best_prices_so_far;
-    prices_.resize(parts_.size(), 0);
+    prices_.resize(rows_.size() + 1, 0);
     dead_ = messages.dead();
-    messages.set(weighted(parts_, prices_));
+    messages.set(prices());
     for (int i = 0; i < 30 && !done(); ++i) messages.iterate(cutoff());
     raise(bound_of(messages.bound()));
     dead_ = messages.dead();
@@ -247,9 +253,8 @@ class priced_attempt : public attempt {
     take(reduce_to(small_, left, false));
   }
 
-  std::vector<int> order_, rows_;
-  std::vector<resource> parts_;  // cost, then the bytes of rows_
-  std::vector<double> prices_;   // one a part
+  std::vector<int> rows_;       // the steps that have prices
+  std::vector<double> prices_;  // of cost, then of rows_
   std::vector<price_cut> cuts_;
   std::vector<std::vector<char>> dead_;
 };

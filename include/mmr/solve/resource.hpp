@@ -50,24 +50,38 @@ inline resource step_resource(const problem& p, int t) {
   return r;
 }
 
-/// The weighted sum of resources, each with a weight of at least 0.
-inline resource weighted(const std::vector<resource>& parts, const std::vector<double>& weights) {
-  resource out = parts.front();
-  const auto mix = [&](auto member) {
-    auto& tables = out.*member;
-    for (std::size_t i = 0; i < tables.size(); ++i)
-      for (std::size_t k = 0; k < tables[i].size(); ++k) {
-        if (!(tables[i][k] < infinity)) continue;
-        double sum = 0;
-        for (std::size_t r = 0; r < parts.size(); ++r) sum += weights[r] * (parts[r].*member)[i][k];
-        tables[i][k] = sum;
-      }
-  };
-  mix(&resource::node);
-  mix(&resource::edge);
-  out.base = 0;
-  for (std::size_t r = 0; r < parts.size(); ++r) out.base += weights[r] * parts[r].base;
-  return out;
-}
+/// A price for cost and one for the bytes of every step: one sum that bounds what the limits cost.
+class step_prices {
+ public:
+  step_prices(double cost, const std::vector<double>& of_step) : cost_(cost), before_(of_step.size() + 1, 0) {
+    for (std::size_t t = 0; t < of_step.size(); ++t) before_[t + 1] = before_[t] + of_step[t];
+  }
+
+  double cost() const { return cost_; }
+
+  /// What the entries of a table are worth, into `out`; infinity where they are forbidden.
+  template <class Uses>
+  void of(const std::vector<double>& cost, const Uses& uses, double* out) const {
+    for (std::size_t k = 0; k < cost.size(); ++k) out[k] = cost[k] < infinity ? cost_ * cost[k] : infinity;
+    for (const auto& use : uses) {
+      if (use.begin >= use.end) continue;
+      const double price = before_[static_cast<std::size_t>(use.end)] - before_[static_cast<std::size_t>(use.begin)];
+      if (price > 0)
+        for (std::size_t k = 0; k < cost.size(); ++k) out[k] += price * static_cast<double>(use.bytes[k]);
+    }
+  }
+
+  /// What the constant bytes are worth.
+  double base(const problem& p) const {
+    double sum = 0;
+    for (std::size_t t = 0; t < p.base.size(); ++t)
+      sum += (before_[t + 1] - before_[t]) * static_cast<double>(p.base[t]);
+    return sum;
+  }
+
+ private:
+  double cost_;
+  std::vector<double> before_;  // sum of the prices of all steps before
+};
 
 }  // namespace mmr::solve

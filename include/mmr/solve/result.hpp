@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <string_view>
 #include <vector>
@@ -20,17 +21,6 @@ inline constexpr std::int64_t no_peak_limit = std::numeric_limits<std::int64_t>:
 /// Relative tolerance on costs, which are sums of doubles taken in different orders: a cost limit counts as kept, and a
 /// cost as proved least, within it. Bytes are integers and always compared exactly.
 inline constexpr double cost_tolerance = 1e-9;
-
-/// Minimise the total cost, or the greatest bytes of any step, over choices with cost <= cost_limit (within
-/// cost_tolerance) and peak <= peak_limit. `seconds` is wall time. The solver draws nothing at random so far: `seed` is
-/// kept for searches that will.
-struct request {
-  goal minimise = goal::cost;
-  double cost_limit = infinity;
-  std::int64_t peak_limit = no_peak_limit;
-  double seconds = 60;
-  std::uint64_t seed = 0;
-};
 
 enum class status { optimal, feasible, infeasible, nothing_found };
 
@@ -66,6 +56,19 @@ struct result {
   double bound = 0;
   double seconds = 0;
   sizes before, after;
+};
+
+/// Minimise the total cost, or the greatest bytes of any step, over choices with cost <= cost_limit (within
+/// cost_tolerance) and peak <= peak_limit. `seconds` is wall time. The solver draws nothing at random so far: `seed` is
+/// kept for searches that will. `on_better`, where set, is called with every choice that is better than the last, and
+/// the bound proved by then.
+struct request {
+  goal minimise = goal::cost;
+  double cost_limit = infinity;
+  std::int64_t peak_limit = no_peak_limit;
+  double seconds = 60;
+  std::uint64_t seed = 0;
+  std::function<void(const result&)> on_better = {};
 };
 
 /// True where `cost` keeps `limit` within cost_tolerance.

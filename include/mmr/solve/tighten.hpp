@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "mmr/solve/problem.hpp"
+#include "mmr/solve/slack.hpp"
 
 namespace mmr::solve {
 
@@ -42,10 +43,14 @@ class tightener {
       if (e.u != e.v) incident_[at(e.v)].push_back(i);
     }
     out_.idle.assign(at(p.steps), 0);
-    live_nodes_.resize(at(p.steps));
     live_edges_.resize(at(p.steps));
-    list_live(p.nodes, live_nodes_);
     list_live(p.edges, live_edges_);
+    // Where no edge holds bytes the sums of nodes alone are exact.
+    for (int t = 0; t < p.steps; ++t)
+      if (!live_edges_[at(t)].empty()) forests_.push_back(t);
+    if (forests_.empty()) return;
+    live_nodes_.resize(at(p.steps));
+    list_live(p.nodes, live_nodes_);
     node_.resize(p.nodes.size());
     edge_.resize(p.edges.size());
     part_.resize(p.nodes.size());
@@ -55,8 +60,9 @@ class tightener {
     for (int round = 0; round < most_rounds && !out_.infeasible; ++round) {
       const auto before = out_.dropped;
       close_pairs();
-      for (int t = 0; t < p_.steps && !out_.infeasible; ++t)
-        if (!out_.idle[at(t)]) visit(t);
+      if (!out_.infeasible) visit_all_alone();
+      for (int t : forests_)
+        if (!out_.infeasible && !out_.idle[at(t)]) visit(t);
       if (round > 0 && out_.dropped == before) break;
     }
     return std::move(out_);
@@ -161,6 +167,51 @@ class tightener {
       drop(e.u_class, u_paired, e.u);
       drop(e.v_class, v_paired, e.v);
     }
+  }
+
+  /// Every step at once: what each node and edge holds at least, alone, leaves the others the rest of the limit.
+  void visit_all_alone() {
+    std::vector<bytes> least(at(p_.steps) + 1, 0), most = least;
+    const auto each = [&](auto visit) {
+      for (std::size_t v = 0; v < p_.nodes.size(); ++v) visit(p_.nodes[v].uses, out_.dead[v], v, true);
+      for (std::size_t i = 0; i < p_.edges.size(); ++i) visit(p_.edges[i].uses, out_.dead_pairs[i], i, false);
+    };
+    each([&](const auto& uses, const std::vector<char>& dead, std::size_t, bool) {
+      for_each_piece(uses, dead.size(), [&](int begin, int end, const std::vector<bytes>& held) {
+        const auto [low, high] = range_alive(held, dead);
+        if (low > high) return;  // nothing is left: arc consistency says so
+        least[at(begin)] += low;
+        least[at(end)] -= low;
+        most[at(begin)] += high;
+        most[at(end)] -= high;
+      });
+    });
+    std::vector<bytes> slack(at(p_.steps));
+    bytes low = 0, high = 0;
+    for (std::size_t t = 0; t < slack.size(); ++t) {
+      low += least[t];
+      high += most[t];
+      const auto base = p_.base.empty() ? 0 : p_.base[t];
+      out_.infeasible = out_.infeasible || base + low > limit_;
+      if (base + high <= limit_) out_.idle[t] = 1;
+      slack[t] = limit_ - base - low;
+    }
+    if (out_.infeasible) return;
+    const range_least rest(std::move(slack));
+    each([&](const auto& uses, const std::vector<char>& dead, std::size_t i, bool is_node) {
+      for_each_piece(uses, dead.size(), [&](int begin, int end, const std::vector<bytes>& held) {
+        const auto [least_held, most_held] = range_alive(held, dead);
+        const auto room = rest.over(begin, end);
+        if (most_held - least_held <= room) return;
+        for (std::size_t k = 0; k < held.size(); ++k) {
+          if (dead[k] || held[k] - least_held <= room) continue;
+          if (is_node)
+            kill(i, k);
+          else
+            kill_pair(i, k);
+        }
+      });
+    });
   }
 
   void visit(int t) {
@@ -356,6 +407,7 @@ class tightener {
   tightened out_;
   std::vector<std::vector<std::size_t>> incident_;
   std::vector<std::vector<int>> live_nodes_, live_edges_;
+  std::vector<int> forests_;                     // steps at which edges hold bytes
   std::vector<std::vector<bytes>> node_, edge_;  // bytes at the step in hand
   std::vector<int> part_;
 };

@@ -1,0 +1,194 @@
+// The JSON of the ASPLOS / EuroSys 2025 contest on intra-operator parallelism (github.com/google/iopddl) as a problem
+// of the solver, and its judge in integers.
+#pragma once
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <mmr/solve/problem.hpp>
+#include <mmr/tensor/error.hpp>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace contest {
+
+/// Wide enough for any sum of the contest's numbers.
+__extension__ using wide = __int128;
+
+inline std::string text_of(wide n) {
+  std::string digits;
+  do digits.push_back(static_cast<char>('0' + static_cast<int>(n % 10)));
+  while ((n /= 10) > 0);
+  return {digits.rbegin(), digits.rend()};
+}
+
+/// A number of the file: whole, at least 0. From `forbidden` on it forbids.
+inline constexpr std::int64_t forbidden = 1'000'000'000'000'000'000;
+
+struct interval {
+  std::int64_t begin = 0, end = 0;
+};
+
+/// An instance as it stands in its file.
+struct instance {
+  std::string name;
+  std::vector<interval> intervals;
+  std::vector<std::vector<std::int64_t>> costs, usages;
+  std::vector<std::pair<int, int>> edges;
+  std::vector<std::vector<std::int64_t>> edge_costs;  ///< row-major: strategies of the first node x of the second
+  std::optional<std::int64_t> usage_limit;
+};
+
+/// The text of a file, unpacked where it is gzip. Throws mmr::error where it cannot be read or is damaged.
+inline std::string unpacked(const std::string& path) {
+  struct handle {
+    gzFile file;
+    ~handle() { gzclose(file); }
+  } const in{gzopen(path.c_str(), "rb")};
+  if (in.file == nullptr) mmr::fail("'", path, "' cannot be opened; give a .json or .json.gz file");
+  std::string text, part(std::size_t{1} << 20, '\0');
+  for (;;) {
+    const int n = gzread(in.file, part.data(), static_cast<unsigned>(part.size()));
+    if (n > 0) text.append(part, 0, static_cast<std::size_t>(n));
+    if (n > 0) continue;
+    int code = Z_OK;
+    const char* said = gzerror(in.file, &code);
+    // The end of a file that was cut is no end to gzip: it reports a buffer error.
+    if (n < 0 || (code != Z_OK && code != Z_STREAM_END)) mmr::fail("'", path, "' is damaged: ", said);
+    return text;
+  }
+}
+
+namespace detail {
+
+inline std::int64_t number(const nlohmann::json& j, const char* what) {
+  if (!j.is_number()) mmr::fail("the instance is damaged: ", what, " holds ", j.dump(), "; it needs a number");
+  const double about = j.get<double>();
+  if (about < 0) mmr::fail("the instance is damaged: ", what, " holds ", j.dump(), "; it needs 0 or more");
+  if (about >= static_cast<double>(forbidden)) return forbidden;
+  return j.is_number_float() ? static_cast<std::int64_t>(about) : j.get<std::int64_t>();
+}
+
+inline std::vector<std::int64_t> numbers(const nlohmann::json& j, const char* what) {
+  std::vector<std::int64_t> out;
+  for (const auto& n : j) out.push_back(number(n, what));
+  return out;
+}
+
+}  // namespace detail
+
+/// Reads an instance. Throws mmr::error that names what is missing, damaged or does not fit.
+inline instance parse(const std::string& text) {
+  instance out;
+  try {
+    const auto j = nlohmann::json::parse(text).at("problem");
+    out.name = j.value("name", "unnamed");
+    const auto& nodes = j.at("nodes");
+    for (const auto& i : nodes.at("intervals"))
+      out.intervals.push_back({i.at(0).get<std::int64_t>(), i.at(1).get<std::int64_t>()});
+    for (const auto& c : nodes.at("costs")) out.costs.push_back(detail::numbers(c, "costs"));
+    for (const auto& u : nodes.at("usages")) out.usages.push_back(detail::numbers(u, "usages"));
+    const auto& edges = j.at("edges");
+    for (const auto& e : edges.at("nodes")) out.edges.push_back({e.at(0).get<int>(), e.at(1).get<int>()});
+    for (const auto& c : edges.at("costs")) out.edge_costs.push_back(detail::numbers(c, "edge costs"));
+    if (j.contains("usage_limit") && !j.at("usage_limit").is_null())
+      out.usage_limit = detail::number(j.at("usage_limit"), "usage_limit");
+  } catch (const nlohmann::json::exception& said) {
+    mmr::fail("this is no instance of the contest: ", said.what());
+  }
+  const auto n = out.costs.size();
+  if (n == 0) mmr::fail("the instance '", out.name, "' has no nodes; there is nothing to choose");
+  if (out.intervals.size() != n || out.usages.size() != n)
+    mmr::fail("the instance is damaged: ", n, " nodes have costs, ", out.intervals.size(), " intervals and ",
+              out.usages.size(), " usages");
+  for (std::size_t v = 0; v < n; ++v) {
+    if (out.costs[v].empty()) mmr::fail("the instance is damaged: node ", v, " has no strategies");
+    if (out.usages[v].size() != out.costs[v].size())
+      mmr::fail("the instance is damaged: node ", v, " has ", out.costs[v].size(), " costs but ", out.usages[v].size(),
+                " usages");
+    if (out.intervals[v].begin < 0) mmr::fail("the instance is damaged: node ", v, " lives from a step below 0");
+  }
+  if (out.edges.size() != out.edge_costs.size())
+    mmr::fail("the instance is damaged: ", out.edges.size(), " edges have ", out.edge_costs.size(), " cost tables");
+  for (std::size_t e = 0; e < out.edges.size(); ++e) {
+    const auto [u, v] = out.edges[e];
+    if (u < 0 || v < 0 || static_cast<std::size_t>(std::max(u, v)) >= n)
+      mmr::fail("the instance is damaged: edge ", e, " joins ", u, " and ", v, " but there are ", n, " nodes");
+    const auto pairs = out.costs[static_cast<std::size_t>(u)].size() * out.costs[static_cast<std::size_t>(v)].size();
+    if (out.edge_costs[e].size() != pairs)
+      mmr::fail("the instance is damaged: edge ", e, " has ", out.edge_costs[e].size(), " costs; its nodes need ",
+                pairs);
+  }
+  return out;
+}
+
+/// The solver's problem of an instance. Steps are numbered anew: only those at which an interval begins can hold most.
+inline mmr::solve::problem problem_of(const instance& from) {
+  const auto cost = [](std::int64_t c) { return c >= forbidden ? mmr::solve::infinity : static_cast<double>(c); };
+  std::vector<std::int64_t> times;
+  for (const auto& i : from.intervals)
+    if (i.begin < i.end) times.push_back(i.begin);
+  std::sort(times.begin(), times.end());
+  times.erase(std::unique(times.begin(), times.end()), times.end());
+  const auto step = [&](std::int64_t t) {
+    return static_cast<int>(std::lower_bound(times.begin(), times.end(), t) - times.begin());
+  };
+  mmr::solve::problem out;
+  out.steps = static_cast<int>(times.size());
+  for (std::size_t v = 0; v < from.costs.size(); ++v) {
+    mmr::solve::node n{std::to_string(v), {}, {}};
+    for (auto c : from.costs[v]) n.cost.push_back(cost(c));
+    const auto& i = from.intervals[v];
+    if (i.begin < i.end) n.uses.push_back({step(i.begin), step(i.end), from.usages[v]});
+    out.nodes.push_back(std::move(n));
+  }
+  for (std::size_t e = 0; e < from.edges.size(); ++e) {
+    mmr::solve::edge x;
+    std::tie(x.u, x.v) = from.edges[e];
+    const auto classes = [&](int v, std::vector<int>& of, int& count) {
+      count = static_cast<int>(from.costs[static_cast<std::size_t>(v)].size());
+      for (int s = 0; s < count; ++s) of.push_back(s);
+    };
+    classes(x.u, x.u_class, x.u_classes);
+    classes(x.v, x.v_class, x.v_classes);
+    for (auto c : from.edge_costs[e]) x.cost.push_back(cost(c));
+    out.edges.push_back(std::move(x));
+  }
+  return out;
+}
+
+/// The exact cost of a choice, as the contest counts it; nothing where it is forbidden or breaks the limit.
+inline std::optional<wide> judged(const instance& of, const std::vector<int>& choice) {
+  if (choice.size() != of.costs.size()) return {};
+  wide cost = 0;
+  std::vector<std::pair<std::int64_t, wide>> changes;
+  for (std::size_t v = 0; v < choice.size(); ++v) {
+    const auto s = static_cast<std::size_t>(choice[v]);
+    if (of.costs[v][s] >= forbidden) return {};
+    cost += of.costs[v][s];
+    if (of.intervals[v].begin >= of.intervals[v].end) continue;
+    changes.push_back({of.intervals[v].begin, of.usages[v][s]});
+    changes.push_back({of.intervals[v].end, -static_cast<wide>(of.usages[v][s])});
+  }
+  for (std::size_t e = 0; e < of.edges.size(); ++e) {
+    const auto u = static_cast<std::size_t>(of.edges[e].first), v = static_cast<std::size_t>(of.edges[e].second);
+    const auto c = of.edge_costs[e][static_cast<std::size_t>(choice[u]) * of.costs[v].size() +
+                                    static_cast<std::size_t>(choice[v])];
+    if (c >= forbidden) return {};
+    cost += c;
+  }
+  // What ends at a time is gone before what begins there is held.
+  std::sort(changes.begin(), changes.end());
+  wide held = 0;
+  for (const auto& [time, bytes] : changes) {
+    held += bytes;
+    if (of.usage_limit && held > *of.usage_limit) return {};
+  }
+  return cost;
+}
+
+}  // namespace contest

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -17,6 +19,7 @@
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 namespace mmr {
 
@@ -53,7 +56,50 @@ class descriptor {
   int fd_ = -1;
 };
 
+/// Whether `name` is one that `atomic_file` gives to the temporary file of `target`: "target.tmp-PID-N".
+inline bool is_temporary_of(std::string_view name, std::string_view target) {
+  constexpr std::string_view mark = ".tmp-";
+  if (!name.starts_with(target) || !name.substr(target.size()).starts_with(mark)) return false;
+  const auto rest = name.substr(target.size() + mark.size());
+  const auto dash = rest.find('-');
+  const auto number = [](std::string_view s) {
+    return !s.empty() && std::all_of(s.begin(), s.end(), [](char c) { return '0' <= c && c <= '9'; });
+  };
+  return dash != std::string_view::npos && number(rest.substr(0, dash)) && number(rest.substr(dash + 1));
+}
+
+inline std::filesystem::path folder_of(const std::filesystem::path& path) {
+  return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+}
+
+/// Removes the temporary files of `target` that killed processes have left. A writer holds a lock on its own, which the
+/// system drops with the process: unlike a process number, it is not given to another later, and other machines see it.
+inline void remove_leftovers(const std::filesystem::path& target) {
+  std::error_code code;
+  std::vector<std::filesystem::path> found;
+  const auto name = target.filename().string();
+  for (auto entry = std::filesystem::directory_iterator(folder_of(target), code);
+       !code && entry != std::filesystem::directory_iterator(); entry.increment(code))
+    if (is_temporary_of(entry->path().filename().string(), name)) found.push_back(entry->path());
+  for (const auto& path : found) {
+    const descriptor left(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
+    if (left.is_open() && ::flock(left.get(), LOCK_EX | LOCK_NB) == 0) static_cast<void>(::unlink(path.c_str()));
+  }
+}
+
 }  // namespace detail
+
+/// Where a file of this name lies once symbolic links are followed, also where the last one leads to no file yet.
+inline std::filesystem::path without_links(const std::filesystem::path& path) {
+  auto at = path;
+  for (int links = 0; links < 40; ++links) {
+    std::error_code code;
+    const auto next = std::filesystem::read_symlink(at, code);
+    if (code) return at;  // no link, or nothing at all
+    at = next.is_absolute() ? next : at.parent_path() / next;
+  }
+  fail("the symbolic link ", path, " leads from link to link without end; name a file or mend the link");
+}
 
 /// A regular file open for reading at any offset. Errors name the file.
 class input_file {
@@ -94,25 +140,27 @@ class input_file {
 };
 
 /// A file that appears under its name only when `commit` succeeds; before that, and after any error, the target is as
-/// it was and no temporary file is left. A target that exists and is no regular file (a pipe, /dev/stdout) is written
-/// directly.
+/// it was and no temporary file is left. What a killed process left is removed by the next that writes the same target.
+/// A symbolic link is followed, not replaced; permissions of a file that is replaced are kept. A target that exists and
+/// is no regular file (a pipe, a device), or that is where standard output or error goes, is written directly.
 class atomic_file {
  public:
   explicit atomic_file(const std::filesystem::path& path) : path_(path) {
-    std::error_code ignored;
-    // Renaming would replace a symbolic link, so its target is written instead.
-    if (std::filesystem::is_symlink(path_, ignored)) path_ = std::filesystem::weakly_canonical(path_);
-    const auto status = std::filesystem::status(path_, ignored);
-    if (std::filesystem::is_directory(status)) fail("cannot write ", path_, ": it is a folder; name a file");
-    if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
+    struct stat info {};
+    const bool exists = ::stat(path_.c_str(), &info) == 0;
+    if (exists && S_ISDIR(info.st_mode)) fail("cannot write ", path_, ": it is a folder; name a file");
+    if (const int stream = exists ? standard_stream(info) : -1; stream >= 0) {
+      fd_ = detail::descriptor(::fcntl(stream, F_DUPFD_CLOEXEC, 0));  // after what the stream has written
+    } else if (exists && !S_ISREG(info.st_mode)) {
+      // Not to be resolved: a link in /proc to a pipe names no path.
       fd_ = detail::descriptor(::open(path_.c_str(), O_WRONLY | O_CLOEXEC));
     } else {
-      for (int attempt = 0; attempt < 100; ++attempt) {
-        temporary_ = path_;
-        temporary_ += ".tmp-" + std::to_string(::getpid()) + "-" + std::to_string(attempt);
-        fd_ = detail::descriptor(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-        if (fd_.get() >= 0 || errno != EEXIST) break;
-      }
+      path_ = without_links(path_);
+      detail::remove_leftovers(path_);
+      // A private file is never readable by others, not even for a moment.
+      const mode_t mode = exists ? info.st_mode & 0777 : 0666;
+      for (int attempt = 0; attempt < 100 && !make_temporary(attempt, mode); ++attempt) {}
+      if (exists && fd_.is_open()) static_cast<void>(::fchmod(fd_.get(), mode));  // what the umask took away
     }
     if (fd_.get() < 0) {
       const int code = errno;
@@ -141,28 +189,70 @@ class atomic_file {
     });
   }
 
-  /// Flushes the data to the disk, then gives the file its name.
-  void commit() {
+  /// Brings the data to the disk: after this, only the renaming is left to `commit`.
+  void flush() {
+    if (flushed_) return;
     if (fd_.get() < 0) fail("cannot write ", path_, ": it was already closed");
     if (::fsync(fd_.get()) != 0 && errno != EINVAL && errno != ENOTSUP && errno != EROFS) give_up(errno);
+    // The duplicate holds the lock until the file has its name.
+    lock_ = detail::descriptor(::fcntl(fd_.get(), F_DUPFD_CLOEXEC, 0));
     if (const int code = fd_.reset()) give_up(code);
-    if (temporary_.empty()) return;
-    if (std::rename(temporary_.c_str(), path_.c_str()) != 0) give_up(errno);
-    temporary_.clear();
-    // The new name is a change of the folder; losing it in a crash leaves the old file, which is whole too.
-    const auto folder = path_.has_parent_path() ? path_.parent_path() : std::filesystem::path(".");
-    const detail::descriptor parent(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (parent.get() >= 0) static_cast<void>(::fsync(parent.get()));
+    flushed_ = true;
+  }
+
+  /// Gives the flushed file a name that others can find until `commit` gives it its own.
+  void stage(const std::filesystem::path& name) {
+    flush();
+    if (!temporary_.empty()) rename_to(name), temporary_ = name;
+  }
+
+  /// Flushes the data to the disk, then gives the file its name.
+  void commit() {
+    flush();
+    if (!temporary_.empty()) rename_to(path_), temporary_.clear();
+    lock_.reset();
+    flushed_ = false;
   }
 
   /// Removes what was written. Without effect after `commit`.
   void discard() noexcept {
-    fd_.reset();
     if (!temporary_.empty()) static_cast<void>(::unlink(temporary_.c_str()));
     temporary_.clear();
+    fd_.reset();
+    lock_.reset();
+    flushed_ = false;
   }
 
  private:
+  /// The descriptor of standard output or error where that is this file, else -1.
+  static int standard_stream(const struct stat& file) {
+    for (const int stream : {STDOUT_FILENO, STDERR_FILENO}) {
+      struct stat info {};
+      if (::fstat(stream, &info) == 0 && info.st_dev == file.st_dev && info.st_ino == file.st_ino) return stream;
+    }
+    return -1;
+  }
+
+  /// False where the name is taken, and the next is to be tried.
+  bool make_temporary(int attempt, mode_t mode) {
+    temporary_ = path_;
+    temporary_ += ".tmp-" + std::to_string(::getpid()) + "-" + std::to_string(attempt);
+    fd_ = detail::descriptor(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
+    if (!fd_.is_open()) return errno != EEXIST;
+    // A file system without locks is written all the same: its leftovers stay. Another process may have taken the file
+    // for a leftover between the two calls, and removed it.
+    struct stat info {};
+    const bool taken = ::flock(fd_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    return !taken && !(::fstat(fd_.get(), &info) == 0 && info.st_nlink == 0);
+  }
+
+  void rename_to(const std::filesystem::path& name) {
+    if (std::rename(temporary_.c_str(), name.c_str()) != 0) give_up(errno);
+    // The new name is a change of the folder; losing it in a crash leaves the old file, which is whole too.
+    const detail::descriptor parent(::open(detail::folder_of(name).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (parent.get() >= 0) static_cast<void>(::fsync(parent.get()));
+  }
+
   template <class Write>
   void write_all(const char* from, std::size_t size, Write write_some) {
     while (size > 0) {
@@ -184,6 +274,8 @@ class atomic_file {
   std::filesystem::path path_;
   std::filesystem::path temporary_;
   detail::descriptor fd_;
+  detail::descriptor lock_;
+  bool flushed_ = false;
 };
 
 /// The whole file as a string of bytes.

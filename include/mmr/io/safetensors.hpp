@@ -242,8 +242,9 @@ class safetensors_writer {
     written_[name] += static_cast<std::int64_t>(data.size());
   }
 
-  /// Makes the file appear, complete and flushed. Throws where a tensor was announced and not written in full.
-  void commit() {
+  /// Brings the complete file to the disk: after this, only the renaming is left to `commit`. Throws where a tensor was
+  /// announced and not written in full.
+  void flush() {
     begin_data();
     for (const auto& [name, info] : tensors_) {
       const std::int64_t written = written_[name];
@@ -253,6 +254,18 @@ class safetensors_writer {
              " were written; the file was not saved");
       }
     }
+    file_.flush();
+  }
+
+  /// Gives the flushed file a name that others can find until `commit` gives it its own.
+  void stage(const std::filesystem::path& name) {
+    flush();
+    file_.stage(name);
+  }
+
+  /// Makes the file appear, complete and flushed.
+  void commit() {
+    flush();
     file_.commit();
   }
 

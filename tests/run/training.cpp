@@ -198,7 +198,13 @@ TEST_CASE("a run resumes under another plan and number of ranks with the losses 
     std::filesystem::copy_file(path, bad, std::filesystem::copy_options::overwrite_existing);
     r.run(r.one, "single", 1, load(path), save(dir / "later.safetensors"));
     std::filesystem::copy_file(mmr::optimizer_path(dir / "later.safetensors"), mmr::optimizer_path(bad));
-    CHECK_THAT(refused(bad), contains("not one checkpoint"));
+    CHECK_THAT(refused(bad), contains("not one checkpoint") && contains("or remove"));
+    // The same step of another run.
+    const auto decayed = mmr::gpt::training_graph<double>(saved, mmr::adamw{.weight_decay = 0.2});
+    losses(saved, decayed, r.one, make_plan(decayed, r.one, "single"), 9, {}, save(dir / "later.safetensors"));
+    std::filesystem::copy_file(mmr::optimizer_path(dir / "later.safetensors"), mmr::optimizer_path(bad),
+                               std::filesystem::copy_options::overwrite_existing);
+    CHECK_THAT(refused(bad), contains("of step 9, were not saved together") && contains("or remove"));
     auto cut = mmr::read_text_file(mmr::optimizer_path(path));
     put(mmr::optimizer_path(bad), cut.substr(0, cut.size() - 8));
     CHECK_THAT(refused(bad), contains("bad.optimizer.safetensors") && contains("not a whole safetensors file"));
@@ -229,6 +235,145 @@ TEST_CASE("a checkpoint that does not fit on the disk leaves nothing behind, and
     }
   CHECK_THAT(error_of([&] { r.run(r.three, "zero1", 0, {}, save(dir / "no-such-folder/model.safetensors")); }),
              contains("cannot write") && contains("no-such-folder"));
+}
+
+TEST_CASE("what a save that is killed leaves is a pair, at every point") {
+  const scratch dir;
+  const resumable r;
+  const auto path = dir / "model.safetensors", state = mmr::optimizer_path(path), next = mmr::detail::next_optimizer_path(path);
+  const auto whole = r.run(r.one, "single", 8);
+  r.run(r.one, "single", 2, {}, save(path));
+  const auto old_weights = mmr::read_text_file(path), old_state = mmr::read_text_file(state);
+  r.run(r.three, "zero2", 2, load(path), save(path));
+  const auto weights = mmr::read_text_file(path), new_state = mmr::read_text_file(state);
+  const auto resumes_after = [&](std::size_t step) {
+    CHECK(worst_difference(r.run(r.four, "zero3", 2, load(path)), {whole.begin() + std::ptrdiff_t(step), whole.begin() + std::ptrdiff_t(step) + 2}) <= 1e-12);
+  };
+  const auto saves_over_it = [&](std::size_t step) {
+    r.run(r.one, "single", 2, load(path), save(path));
+    CHECK(!std::filesystem::exists(next));
+    resumes_after(step + 2);
+  };
+  SECTION("the state is staged, the weights are the old ones") {
+    put(path, old_weights), put(state, old_state), put(next, new_state);
+    resumes_after(2);
+    saves_over_it(2);
+  }
+  SECTION("the weights are the new ones, the state is still staged") {
+    put(path, weights), put(state, old_state), put(next, new_state);
+    resumes_after(4);
+    SECTION("and the next save is killed while it is staged") {
+      // What a save that fails here leaves: its first rename has made the pair whole.
+      std::string problem;
+      {
+        const full_disk full(static_cast<rlim_t>(weights.size() / 2));
+        problem = error_of([&] { r.run(r.one, "single", 2, load(path), save(path)); });
+      }
+      CHECK_THAT(problem, contains("cannot write"));
+      resumes_after(4);
+    }
+    saves_over_it(4);
+  }
+  SECTION("a save of equal weights writes equal bytes, under any sharding that computes them") {
+    const auto again = dir / "again.safetensors";
+    put(path, weights), put(state, new_state);
+    r.run(r.four, "zero3", 0, load(path), save(again));
+    CHECK(mmr::read_text_file(again) == weights);
+    CHECK(mmr::read_text_file(mmr::optimizer_path(again)) == new_state);
+  }
+}
+
+TEST_CASE("through a symbolic link weights and state go to one place, and are found there") {
+  const scratch dir;
+  const resumable r;
+  std::filesystem::create_directory(dir / "disk");
+  std::filesystem::create_symlink("disk/step.safetensors", dir / "latest.safetensors");
+  const auto whole = r.run(r.one, "single", 3, {}, {});
+  r.run(r.one, "single", 1, {}, save(dir / "latest.safetensors"));
+  CHECK(std::filesystem::is_symlink(dir / "latest.safetensors"));
+  CHECK(std::filesystem::exists(dir / "disk/step.optimizer.safetensors"));
+  CHECK(dir.files() == 2);
+  CHECK(worst_difference(r.run(r.one, "single", 2, load(dir / "latest.safetensors")), tail(whole, 1)) <= 1e-12);
+}
+
+TEST_CASE("values that are not finite are neither saved over a checkpoint nor loaded") {
+  const scratch dir;
+  const resumable r;
+  const auto path = dir / "model.safetensors";
+  r.run(r.three, "zero2", 1, {}, save(path));
+  const auto weights = mmr::read_text_file(path), state = mmr::read_text_file(mmr::optimizer_path(path));
+  for (const auto& kind : {mmr::tensor_class::parameter, mmr::tensor_class::optimizer}) {
+    const auto t = mmr::detail::kept_tensors(r.g, kind)[5];
+    const auto name = r.g.tensor_of(t).name;
+    const auto spoil = [&](trainer& trained) {
+      const bool last = trained.run().rank() == trained.run().world().size() - 1;
+      if (last) *static_cast<double*>(trained.run().data(t)) = -std::numeric_limits<double>::infinity();
+    };
+    const auto problem = error_of([&] { r.run(r.three, "zero3", 1, {}, [&](trainer& trained) { spoil(trained), trained.save(path); }); });
+    CHECK_THAT(problem, contains("'" + name + "'") && contains("not finite after step 1") && contains("nothing is saved"));
+    CHECK(dir.files() == 2);
+    CHECK(mmr::read_text_file(path) == weights);
+    CHECK(mmr::read_text_file(mmr::optimizer_path(path)) == state);
+  }
+  for (const auto& [file, content] : {std::pair{path, weights}, {mmr::optimizer_path(path), state}}) {
+    auto broken = content;
+    const double nan = std::numeric_limits<double>::quiet_NaN();
+    std::memcpy(broken.data() + broken.size() - 3 * sizeof nan, &nan, sizeof nan);
+    put(file, broken);
+    CHECK_THAT(error_of([&] { r.run(r.four, "megatron", 1, load(path)); }),
+               contains(file.filename().string()) && contains("tensor '") && contains("not finite") && contains("file is at fault"));
+    put(file, content);
+  }
+}
+
+TEST_CASE("a head in a weights file is the embedding, or the file is refused") {
+  const scratch dir;
+  const resumable r;
+  const auto path = dir / "model.safetensors", with_head = dir / "head.safetensors";
+  r.run(r.one, "single", 1, {}, save(path));
+  const auto losses_from = [&](const std::string& prefix, double first, std::int64_t rows, const std::string& head = "lm_head.weight") {
+    const mmr::safetensors_file from(path);
+    mmr::safetensors_writer to(with_head);
+    for (const auto& [name, info] : from.tensors()) to.add(prefix + name, mmr::dtype::f64, info.shape);
+    to.add(head, mmr::dtype::f64, {rows, 24});
+    for (const auto& [name, info] : from.tensors()) {
+      std::vector<double> data(static_cast<std::size_t>(info.elements()));
+      from.read<double>(name, data);
+      to.write<double>(prefix + name, data);
+      if (name != "wte.weight") continue;
+      data.resize(static_cast<std::size_t>(rows * 24));
+      data.back() += first;
+      to.write<double>(head, data);
+    }
+    to.commit();
+    return r.run(r.three, "zero3", 2, load(with_head));
+  };
+  std::filesystem::remove(mmr::optimizer_path(path));
+  const auto want = r.run(r.one, "single", 2, load(path));
+  CHECK(worst_difference(losses_from("", 0, 257), want) <= 1e-12);
+  CHECK(worst_difference(losses_from("transformer.", 0, 257), want) <= 1e-12);
+  CHECK_THAT(error_of([&] { losses_from("", 1e-9, 257); }), contains("'lm_head.weight' is not equal to 'wte.weight'") && contains("tied"));
+  CHECK_THAT(error_of([&] { losses_from("transformer.", 1, 257); }), contains("not equal to 'transformer.wte.weight'"));
+  CHECK_THAT(error_of([&] { losses_from("", 0, 256); }), contains("'lm_head.weight' is not equal"));
+  CHECK_THAT(error_of([&] { losses_from("", 0, 257, "head.weight"); }), contains("that this model does not have"));
+}
+
+TEST_CASE("optimizer state of other settings says that it may be left out, which is true") {
+  const scratch dir;
+  const resumable r;
+  const auto path = dir / "model.safetensors";
+  r.run(r.one, "single", 1, {}, save(path));
+  auto shorter = saved;
+  shorter.seq = 8;
+  const auto resume = [&](const auto& optimizer) {
+    const auto g = mmr::gpt::training_graph<double>(shorter, optimizer);
+    return losses(shorter, g, r.one, make_plan(g, r.one, "single"), 1, load(path));
+  };
+  CHECK_THAT(error_of([&] { resume(mmr::adamw{}); }), contains("or remove") && contains("model.optimizer.safetensors"));
+  CHECK_THAT(error_of([&] { resume(mmr::sgd{}); }), contains("or remove") && contains("model.optimizer.safetensors"));
+  std::filesystem::remove(mmr::optimizer_path(path));
+  CHECK(resume(mmr::adamw{}).size() == 1);
+  CHECK(resume(mmr::sgd{}).size() == 1);
 }
 
 TEST_CASE("optimizer state is not replaced where the weights beside it cannot be") {

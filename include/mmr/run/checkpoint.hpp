@@ -5,22 +5,36 @@
 #include <mmr/io/safetensors.hpp>
 #include <mmr/run/executor.hpp>
 
+#include <mmr/tensor/hash.hpp>
+
+#include <array>
+#include <bit>
 #include <charconv>
+#include <cmath>
+#include <cstdio>
 #include <filesystem>
 #include <map>
-#include <set>
 #include <memory>
+#include <set>
 #include <string>
 
 namespace mmr {
 
-/// "model.optimizer.safetensors" beside "model.safetensors".
-inline std::filesystem::path optimizer_path(std::filesystem::path weights) {
-  const auto extension = weights.extension();
-  return weights.replace_extension("optimizer" + extension.string());
+/// "model.optimizer.safetensors" beside "model.safetensors"; where that is a symbolic link, beside what it leads to.
+inline std::filesystem::path optimizer_path(const std::filesystem::path& weights) {
+  auto path = without_links(weights);
+  const auto extension = path.extension();
+  return without_links(path.replace_extension("optimizer" + extension.string()));
 }
 
 namespace detail {
+
+/// Where a save keeps the optimizer's state for the moment in which the weights take their name.
+inline std::filesystem::path next_optimizer_path(const std::filesystem::path& weights) {
+  auto path = optimizer_path(weights);
+  const auto extension = path.extension();
+  return path.replace_extension("next" + extension.string());
+}
 
 /// How a box of a tensor lies in the tensor as stored: two (or one) stored dimensions, of which `parts` share the last.
 class stored_layout {
@@ -111,6 +125,94 @@ void with_element(dtype t, F f) {
     f(float{});
 }
 
+/// Of the ranks that hold equal copies of a part, the one that speaks for them.
+inline bool has_first_copy(const mesh& m, const placement& place, int rank) {
+  bool first = true;
+  for (int a = 0; a < m.count(); ++a) first = first && (place[a] >= 0 || m.coordinate(rank, a) == 0);
+  return first;
+}
+
+/// Of a sequence that is dense over a box of a tensor: the first element that is not finite, or -1.
+template <class T>
+std::int64_t first_not_finite(const T* data, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i)
+    if (!std::isfinite(data[i])) return i;
+  return -1;
+}
+
+/// Elements of a box, each mixed with its place in the whole tensor, summed: parts add up to the same whatever the cut.
+template <class T>
+std::uint64_t sum_of_hashes(const T* data, std::span<const interval> box, std::span<const std::int64_t> extents,
+                            std::uint64_t h) {
+  using bits = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
+  std::int64_t count = 1;
+  for (const auto& i : box) count *= i.size;
+  const std::int64_t run = box.empty() ? 1 : box.back().size;
+  std::uint64_t sum = 0;
+  for (std::int64_t at = 0; at < count; at += run) {
+    std::int64_t rest = at, place = 0, scale = 1;
+    for (std::size_t d = box.size(); d-- > 0;) {
+      place += scale * (box[d].begin + rest % box[d].size);
+      rest /= box[d].size;
+      scale *= extents[d];
+    }
+    for (std::int64_t i = 0; i < run; ++i)
+      sum += mixed(mixed(h + static_cast<std::uint64_t>(place + i)) ^ std::bit_cast<bits>(data[at + i]));
+  }
+  return sum;
+}
+
+/// A hash of the parameters and moments that no sharding changes, the same on all ranks, which call it together. Fails
+/// where one of them is not finite; `remedy` says what is not done with them then.
+template <communicator C>
+std::uint64_t hash_of_finite(executor<C>& run, std::int64_t step, const std::string& remedy) {
+  auto& s = run.where();
+  const auto tensors = static_cast<std::int32_t>(s.g.tensors());
+  std::int32_t worst = 0;  // tensors - t: the maximum over the ranks is the first
+  std::uint64_t sum = 0;
+  for (const auto kind : {tensor_class::parameter, tensor_class::optimizer})
+    for (auto t : kept_tensors(s.g, kind)) {
+      const auto& info = s.g.tensor_of(t);
+      const auto place = run.place(t);
+      if (!has_first_copy(s.m, place, run.rank())) continue;
+      const auto& extents = s.extents[static_cast<std::size_t>(t)];
+      const auto count = local_count(s.m, extents, place, run.rank());
+      with_element(info.type.element, [&](auto element) {
+        const auto* data = static_cast<const decltype(element)*>(run.data(t));
+        if (first_not_finite(data, count) >= 0) worst = std::max(worst, tensors - static_cast<std::int32_t>(t));
+        sum += sum_of_hashes(data, run.box(t), extents, hash_of(info.name));
+      });
+    }
+  // Communicators carry integers of 32 bits: four parts of 16 leave room for the sums of 32767 ranks.
+  std::array<std::int32_t, 4> parts{};
+  for (std::size_t i = 0; i < 4; ++i) parts[i] = static_cast<std::int32_t>(sum >> (16 * i) & 0xffff);
+  auto& world = run.world();
+  world.all_reduce(parts.data(), parts.data(), 4, dtype::i32, reduction::sum);
+  world.all_reduce(&worst, &worst, 1, dtype::i32, reduction::max);
+  if (worst > 0)
+    fail("'", s.g.tensor_of(tensors - worst).name, "' holds a value that is not finite after step ", step, ": ", remedy,
+         "; lower the learning rate, or clip gradients");
+  sum = 0;
+  for (std::size_t i = 0; i < 4; ++i) sum += static_cast<std::uint64_t>(parts[i]) << (16 * i);
+  return sum;
+}
+
+/// A metadata entry, or nothing where the file has none.
+inline std::string entry_of(const safetensors_file& file, const std::string& key) {
+  const auto found = file.metadata().find(key);
+  return found == file.metadata().end() ? std::string() : found->second;
+}
+
+/// Whether both files exist, are whole, and carry the mark of one save.
+inline bool are_a_pair(const std::filesystem::path& weights, const std::filesystem::path& state) {
+  try {
+    const safetensors_file a(weights), b(state);
+    return !entry_of(a, "mmr_id").empty() && entry_of(a, "mmr_id") == entry_of(b, "mmr_id");
+  } catch (const error&) {
+    return false;
+  }
+}
+
 /// Rank 0 writes the file and gets it, still to be committed; the ranks that hold a first copy of a part send it.
 template <communicator C>
 std::unique_ptr<safetensors_writer> write_class(executor<C>& run, tensor_class kind, const std::filesystem::path& path,
@@ -135,9 +237,7 @@ std::unique_ptr<safetensors_writer> write_class(executor<C>& run, tensor_class k
     const auto& info = s.g.tensor_of(t);
     const auto place = run.place(t);
     for (int from = 0; from < world.size(); ++from) {
-      bool first = true;
-      for (int a = 0; a < s.m.count(); ++a) first = first && (place[a] >= 0 || s.m.coordinate(from, a) == 0);
-      if (!first) continue;
+      if (!has_first_copy(s.m, place, from)) continue;
       const auto box = local_box(s.m, s.extents[static_cast<std::size_t>(t)], place, from);
       const auto count = local_count(s.m, s.extents[static_cast<std::size_t>(t)], place, from);
       if (from == run.rank() && from != 0) world.send(run.data(t), count, info.type.element, 0, 0);
@@ -160,9 +260,32 @@ std::unique_ptr<safetensors_writer> write_class(executor<C>& run, tensor_class k
   return file;
 }
 
-/// Tensors that Hugging Face's GPT-2 files hold beside the parameters: attention masks, and the head that is tied to wte.
-inline bool is_known_extra(const std::string& name) {
-  return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") || name == "lm_head.weight";
+/// Attention masks, which Hugging Face's GPT-2 files hold beside the parameters.
+inline bool is_mask(const std::string& name) { return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias"); }
+
+/// Whether two tensors of a file are equal, element by element.
+inline bool equal_tensors(const safetensors_file& file, const std::string& a, const std::string& b) {
+  const auto& shape = file.info(a).shape;
+  if (shape.empty() || shape != file.info(b).shape) return false;
+  auto start = std::vector<std::int64_t>(shape.size(), 0);
+  auto extent = shape;
+  extent[0] = 1;
+  std::size_t row = 1;
+  for (std::size_t d = 1; d < shape.size(); ++d) row *= static_cast<std::size_t>(shape[d]);
+  std::vector<double> left(row), right(row);
+  for (; start[0] < shape[0]; ++start[0]) {
+    file.read_box<double>(a, start, extent, left);
+    file.read_box<double>(b, start, extent, right);
+    if (left != right) return false;
+  }
+  return true;
+}
+
+/// Hugging Face's GPT-2 files may hold the head beside the embedding that it is tied to: then it is that embedding.
+inline void expect_tied(const safetensors_file& file, const std::string& head, const std::string& embedding) {
+  if (!equal_tensors(file, head, embedding))
+    fail(file.path(), ": tensor '", head, "' is not equal to '", embedding,
+         "', and this model has no head but that embedding; use weights of a model whose head is tied to it");
 }
 
 /// Every rank reads its own part. Fails where the file holds more than the model: it belongs to another one.
@@ -187,38 +310,64 @@ void load_class(executor<C>& run, tensor_class kind, const safetensors_file& fil
       auto* data = static_cast<T*>(run.data(t));
       layout.for_each_piece(run.box(t), [&](const auto& start, const auto& extent, std::int64_t at, std::int64_t n) {
         file.read_box<T>(name, start, extent, std::span(data + at, static_cast<std::size_t>(n)));
+        if (first_not_finite(data + at, n) >= 0)
+          fail(file.path(), ": tensor '", name, "' holds a value that is not finite as ", name_of(info.type.element),
+               ": the file is at fault, not this run; use an earlier checkpoint");
       });
     });
   }
-  for (const auto& name : file.names())
-    if (!read.contains(name) && !is_known_extra(name))
+  for (const auto& name : file.names()) {
+    if (read.contains(name) || is_mask(name)) continue;
+    const std::string embedding = read.contains("transformer.wte.weight") ? "transformer.wte.weight" : "wte.weight";
+    if (name == "lm_head.weight" && read.contains(embedding))
+      expect_tied(file, name, embedding);
+    else
       fail(file.path(), " holds a tensor '", name, "' that this model does not have: it belongs to another model, perhaps a deeper one");
+  }
 }
 
 }  // namespace detail
 
-/// Saves weights and optimizer state after `step` steps. Both files appear whole or not at all; all ranks call it together.
+/// Saves weights and optimizer state after `step` steps; all ranks call it together. The two files carry the hash of what
+/// they hold together, and only files with the same hash are loaded as a pair. A process that is killed leaves a pair:
+///   while both are written and flushed         the old one; the temporary files are removed by the next save
+///   after the state is staged as ".next"       the old one; the staged file belongs to no weights, and is replaced later
+///   after the weights have taken their name    the new one: the state is found as ".next", whose hash is that of the weights
+///   after the state has taken its name         the new one
 template <communicator C>
 void save_checkpoint(executor<C>& run, const std::filesystem::path& weights, std::int64_t step) {
-  const std::map<std::string, std::string> metadata{{"format", "pt"}, {"mmr_step", std::to_string(step)}};
-  const auto state = detail::write_class(run, tensor_class::optimizer, optimizer_path(weights), metadata);
+  const auto hash = detail::hash_of_finite(run, step, "nothing is saved, and an older checkpoint is as it was");
+  std::array<char, 17> id{};
+  std::snprintf(id.data(), id.size(), "%016llx",
+                static_cast<unsigned long long>(detail::mixed(hash ^ static_cast<std::uint64_t>(step))));
+  const std::map<std::string, std::string> metadata{
+      {"format", "pt"}, {"mmr_step", std::to_string(step)}, {"mmr_id", id.data()}};
+  const auto beside = optimizer_path(weights), next = detail::next_optimizer_path(weights);
+  const auto state = detail::write_class(run, tensor_class::optimizer, beside, metadata);
   const auto parameters = detail::write_class(run, tensor_class::parameter, weights, metadata);
-  // Both are on the disk before either takes its name.
-  if (state) state->commit();
-  if (parameters) parameters->commit();
+  if (state && parameters) {
+    state->flush();
+    parameters->flush();
+    // A save that was killed between its last two renames has left the only state of the weights here.
+    std::error_code code;
+    if (detail::are_a_pair(weights, next)) std::filesystem::rename(next, beside, code);
+    if (code) fail("cannot rename ", next, " to ", beside, ": ", code.message(), "; nothing is saved; rename it yourself");
+    state->stage(next);
+    parameters->commit();
+    state->commit();
+  }
   run.world().barrier();
 }
 
 /// Loads weights, and optimizer state where its file lies beside them; returns the steps that the checkpoint has behind it
-/// (0 without optimizer state). Fails where a file is damaged, or belongs to another model or another step.
+/// (0 without optimizer state). Fails where a file is damaged, or belongs to another model, another run or another step.
 template <communicator C>
 std::int64_t load_checkpoint(executor<C>& run, const std::filesystem::path& weights) {
   const safetensors_file file(weights);
   const auto step_in = [](const safetensors_file& f) -> std::int64_t {
-    const auto found = f.metadata().find("mmr_step");
-    if (found == f.metadata().end()) return -1;
+    const auto text = detail::entry_of(f, "mmr_step");
+    if (!f.metadata().contains("mmr_step")) return -1;
     std::int64_t step = -1;
-    const auto& text = found->second;
     const auto end = std::from_chars(text.data(), text.data() + text.size(), step);
     if (end.ec != std::errc{} || end.ptr != text.data() + text.size() || step < 0 ||
         step > (std::int64_t{1} << 53))
@@ -226,15 +375,21 @@ std::int64_t load_checkpoint(executor<C>& run, const std::filesystem::path& weig
     return step;
   };
   detail::load_class(run, tensor_class::parameter, file);
-  std::error_code code;
-  const auto beside = optimizer_path(weights);
   const auto step = step_in(file);
+  const auto next = detail::next_optimizer_path(weights);
+  const auto beside = detail::are_a_pair(weights, next) ? next : optimizer_path(weights);
+  std::error_code code;
   if (step < 0 || !std::filesystem::exists(beside, code)) return 0;
-  const safetensors_file state(beside);
-  if (step_in(state) != step)
-    fail(beside, " belongs to step ", step_in(state), " and ", weights, " to step ", step,
-         "; they are not one checkpoint: remove the first to start with a fresh optimizer");
-  detail::load_class(run, tensor_class::optimizer, state);
+  try {
+    const safetensors_file state(beside);
+    if (step_in(state) != step || detail::entry_of(state, "mmr_id") != detail::entry_of(file, "mmr_id"))
+      fail(beside, ", of step ", step_in(state), ", and ", weights, ", of step ", step,
+           ", were not saved together: they are not one checkpoint");
+    detail::load_class(run, tensor_class::optimizer, state);
+  } catch (const error& problem) {
+    // The weights are read and fit.
+    fail(problem.what(), "; or remove ", beside, " to start from these weights with a fresh optimizer");
+  }
   return step;
 }
 

@@ -197,11 +197,17 @@ class executor {
     }
     world_.all_reduce(&found, &first, 1, dtype::i32, reduction::max);
     first = -first;
-    const std::string where = first < sources        ? "parameter '" + s_.g.tensor_of(first).name + "' holds a value that is not"
-                              : first < 2 * sources ? "operator '" + s_.g.op(s_.g.tensor_of(first - sources).producer).name +
-                                                           "' is the first whose result is not"
-                                                     : "no operator's result is seen not to be";
-    fail("the loss is ", loss(), " at step ", step_.step + 1, ": ", where,
+    const auto operator_text = [&](tensor_id t) {
+      const auto& op = s_.g.op(s_.g.tensor_of(t).producer);
+      std::string text = "operator '" + op.name + "'";
+      for (std::size_t i = 0; i < op.in.size(); ++i)
+        text += (i == 0 ? " of '" : i + 1 < op.in.size() ? ", '" : " and '") + s_.g.tensor_of(op.in[i]).name + "'";
+      return text;
+    };
+    const std::string where = first < sources       ? "parameter '" + s_.g.tensor_of(first).name + "' holds a value that is not"
+                              : first < 2 * sources ? operator_text(first - sources) + " is the first whose result is not"
+                                                    : operator_text(s_.g.loss) + " is the only one whose result is seen not to be";
+    fail("the loss is ", std::isnan(loss()) ? "nan" : loss() > 0 ? "inf" : "-inf", " at step ", step_.step + 1, ": ", where,
          " finite; nothing was updated in this step; lower the learning rate, or clip gradients");
   }
 

@@ -55,6 +55,8 @@ class trainer {
   /// The same at the rate of a schedule.
   double step(const learning_rate& rate, const input_filler& fill) { return step(rate.at(done_), fill); }
 
+  /// Fails where the last step left parameters or moments that are not finite; `remedy` says what is not done with them.
+  void expect_finite(const std::string& remedy) { detail::hash_of_finite(run_, done_, remedy); }
   void save(const std::filesystem::path& weights) { save_checkpoint(run_, weights, done_); }
   void load(const std::filesystem::path& weights) { done_ = load_checkpoint(run_, weights); }
 

@@ -16,3 +16,21 @@ TEST_CASE("a row of the comparison is of one rank: the one with the greatest pea
   CHECK(mmr::peak_bytes(p) == 7168);
   CHECK(mmr::peak_bytes({}) == 0);
 }
+
+TEST_CASE("a plan is called proved only where both halves of what was asked are") {
+  const auto said = [](mmr::goal minimised, bool least, bool proved) {
+    mmr::plan p;
+    p.minimised = minimised;
+    p.least = least;
+    p.proved = proved;
+    p.per_rank = {{}};
+    std::ostringstream table;
+    mmr::print_comparison(table, {p});
+    return std::string(mmr::proof_of(p)) + "|" + table.str();
+  };
+  using mmr::goal;
+  CHECK_THAT(said(goal::memory, true, true), contains("proved|") && contains("  yes"));
+  CHECK_THAT(said(goal::memory, true, false), contains("least peak memory proved, least time not|") && contains("  peak only"));
+  CHECK_THAT(said(goal::time, true, false), contains("least time proved, least memory not|") && contains("  time only"));
+  CHECK_THAT(said(goal::time, false, false), contains("not proved best|") && contains("  no"));
+}

@@ -26,7 +26,7 @@ struct saved {
     p.objective = "drawn";
     p.minimised = mmr::goal::time;
     p.lower_bound = 12.5;
-    p.proved = true;
+    p.least = p.proved = true;
     mmr::assess(s, p);
     text = mmr::to_json(p, g, s.m).dump(1);
   }
@@ -59,6 +59,7 @@ TEST_CASE("a plan comes back as it was saved") {
     CHECK(back.objective == x.p.objective);
     CHECK(back.minimised == x.p.minimised);
     CHECK(back.lower_bound == x.p.lower_bound);
+    CHECK(back.least == x.p.least);
     CHECK(back.proved == x.p.proved);
     CHECK(back.step_seconds == x.p.step_seconds);
     CHECK(back.sent_bytes == x.p.sent_bytes);
@@ -86,6 +87,32 @@ TEST_CASE("a plan of before the bound had a unit keeps its proof") {
                  return j.dump();
                }()).proved);
   CHECK_THAT(x.refusal([](auto& j) { j["lower_bound_unit"] = "miles"; }), contains("neither bytes nor seconds"));
+}
+
+TEST_CASE("a plan keeps which half of it is proved, and of before that was told only the first") {
+  saved x;
+  x.p.proved = false;
+  const auto half = x.load(mmr::to_json(x.p, x.g, x.s.m).dump());
+  CHECK(half.least);
+  CHECK_FALSE(half.proved);
+  for (const std::string name : {"memory", "zero3"}) {
+    auto j = nlohmann::json::parse(x.text);
+    j.erase("least_proved");
+    j["name"] = name;
+    j["seal"] = std::to_string(mmr::seal_of(j));
+    const auto back = x.load(j.dump());
+    CHECK(back.least);
+    CHECK(back.proved == (name == "zero3"));  // a scheme has no second half
+    j["proved"] = false;
+    j["seal"] = std::to_string(mmr::seal_of(j));
+    CHECK_FALSE(x.load(j.dump()).least);
+  }
+  // The seal covers it.
+  auto j = nlohmann::json::parse(mmr::to_json(x.p, x.g, x.s.m).dump());
+  j["proved"] = true;
+  CHECK_FALSE(x.load(j.dump()).proved);
+  j["least_proved"] = 1;
+  CHECK_THAT(x.refusal(j.dump()), contains("damaged entry 'least_proved'"));
 }
 
 TEST_CASE("a plan is kept in a file") {

@@ -46,7 +46,9 @@ inline void print_comparison(std::ostream& out, const std::vector<plan>& plans) 
     table.add_row({p.name, unit(r.parameters), unit(r.gradients), unit(r.optimizer),
                    unit(r.activations), unit(r.redundant), unit(r.peak_live),
                    unit(r.arena), detail::milliseconds(p.step_seconds), unit(p.sent_bytes),
-                   p.proved ? "yes" : "no"});
+                   p.proved  ? "yes"
+                   : !p.least ? "no"
+                              : p.minimised == goal::memory ? "peak only" : "time only"});
   }
   out << table;
 }
@@ -54,7 +56,7 @@ inline void print_comparison(std::ostream& out, const std::vector<plan>& plans) 
 /// What a plan does, tensor by tensor: placement, bytes a rank and redundancy of what is stored; then every resharding as
 /// source → target with bytes sent and modelled time. Repetitions of a block that are placed alike are shown once.
 inline void explain(std::ostream& out, setting& s, const plan& p) {
-  out << "plan " << p.name << " (" << p.objective << ") on mesh " << s.m.text() << "\n";
+  out << "plan " << p.name << " (" << p.objective << "; " << proof_of(p) << ") on mesh " << s.m.text() << "\n";
   const auto label = [&](const std::string& name, const block_position& where) {
     if (where.block.empty()) return name;
     const auto own = where.block + "." + std::to_string(where.repetition) + ".";

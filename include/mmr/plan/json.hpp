@@ -39,7 +39,7 @@ inline nlohmann::ordered_json to_json(const rank_memory& r) {
 /// A number that changes with the strategies of a plan and with what is claimed of them.
 inline std::uint64_t seal_of(const nlohmann::json& j) {
   auto h = detail::hash_of("");
-  for (const char* key : {"name", "objective", "lower_bound", "lower_bound_unit", "proved", "operators"})
+  for (const char* key : {"name", "objective", "lower_bound", "lower_bound_unit", "least_proved", "proved", "operators"})
     if (j.contains(key)) h = detail::hash_of(j[key].dump(), h);
   return h;
 }
@@ -53,6 +53,7 @@ inline nlohmann::ordered_json to_json(const plan& p, const graph& g, const mesh&
   for (const auto& a : m.axes) j["mesh"].push_back({{"name", a.name}, {"size", a.size}});
   j["lower_bound"] = p.lower_bound;
   j["lower_bound_unit"] = unit_of(p.minimised);
+  j["least_proved"] = p.least;
   j["proved"] = p.proved;
   j["step_time_s"] = p.step_seconds;
   for (const auto& r : p.per_rank) j["per_rank"].push_back(to_json(r));
@@ -113,7 +114,12 @@ inline plan plan_from_json(const std::string& text, const std::string& source, s
   const auto unit = j.value("lower_bound_unit", nlohmann::json(unit_of(p.name == "memory" ? goal::memory : goal::time)));
   p.minimised = unit == unit_of(goal::memory) ? goal::memory : goal::time;
   if (unit != unit_of(p.minimised)) damaged("has the lower bound in ", unit.dump(), ", which is neither bytes nor seconds");
-  p.proved = j["proved"];
+  // Plans were once saved as proved where only their first goal was; the fixed schemes have no other.
+  const auto least = j.value("least_proved", j["proved"]);
+  if (!least.is_boolean()) damaged("has a damaged entry 'least_proved'");
+  p.least = least;
+  p.proved = j["proved"] && p.least &&
+             (j.contains("least_proved") || std::find(scheme_names.begin(), scheme_names.end(), p.name) != scheme_names.end());
   for (op_id o = 0; o < s.g.ops(); ++o) {
     const auto& op = s.g.op(o);
     const auto& entry = ops[static_cast<std::size_t>(o)];
@@ -139,7 +145,7 @@ inline plan plan_from_json(const std::string& text, const std::string& source, s
   if (get(j, "seal") != std::to_string(seal_of(j))) {
     p.name += " (edited)";
     p.objective = "as edited by hand";
-    p.proved = false;
+    p.least = p.proved = false;
     p.lower_bound = 0;
   }
   assess(s, p);

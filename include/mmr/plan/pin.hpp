@@ -43,6 +43,7 @@ class pins {
     return *this;
   }
   bool empty() const { return list_.empty(); }
+  friend bool operator==(const pins&, const pins&) = default;
 
   /// Fails where a pin names a mesh axis, tensor or operator that is not there, or one that its axis does not fit.
   void check(const graph& g, const mesh& m) const {
@@ -80,6 +81,7 @@ class pins {
   struct pin {
     tensor_id tensor;
     std::string op, axis, mesh_axis;
+    friend bool operator==(const pin&, const pin&) = default;
   };
   static bool matches(const pin& p, const op_info& op) {
     return op.rules && op.rules->name() == p.op && (p.axis.empty() || op.loops.find_loop(p.axis) >= 0);

@@ -19,7 +19,8 @@ struct plan {
   std::vector<strategy> strategies;      ///< of each operator of the graph
   goal minimised = goal::memory;
   double lower_bound = 0;                ///< proved: no plan of the space does better; in the unit of what is minimised
-  bool proved = false;                   ///< whether the plan reaches its bound
+  bool least = false;                    ///< proved: it reaches its bound
+  bool proved = false;                   ///< and among the plans that do, it is proved best in what was asked next
   double solve_seconds = 0;
   std::vector<rank_memory> per_rank;
   double step_seconds = 0;               ///< modelled
@@ -69,6 +70,13 @@ inline void assess(setting& s, plan& p) {
 
 /// What the lower bound of a plan counts.
 constexpr std::string_view unit_of(goal minimised) { return minimised == goal::memory ? "bytes" : "seconds"; }
+
+/// How much of what was asked is proved, in words.
+constexpr std::string_view proof_of(const plan& p) {
+  if (p.proved) return "proved";
+  if (!p.least) return "not proved best";
+  return p.minimised == goal::memory ? "least peak memory proved, least time not" : "least time proved, least memory not";
+}
 
 /// Bytes of the rank with the greatest peak (the first of them), of a plan that was assessed.
 inline const rank_memory& fullest_rank(const plan& p) {

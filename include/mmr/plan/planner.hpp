@@ -6,7 +6,9 @@
 #include <mmr/solve/solve.hpp>
 
 #include <chrono>
+#include <cmath>
 #include <iomanip>
+#include <list>
 #include <memory>
 #include <sstream>
 
@@ -29,16 +31,19 @@ class planner {
 
   setting& where() { return *s_; }
 
-  /// Fails with a sentence where no plan keeps the budget (saying the least that would do, and what takes it), or where
-  /// the pins leave nothing.
+  /// Fails with a sentence where it is proved that no plan keeps the budget (saying the least that would do, and what
+  /// takes it), where none that does was found in time, or where the pins leave nothing. Where the time runs out, the plan
+  /// is no worse than the schemes, nor than what this planner found before.
   plan make(const plan_request& r) {
     if (r.slowdown && !(*r.slowdown >= 0 && *r.slowdown < 1e6)) fail("the slowdown is ", *r.slowdown, "; give 0 or more (0.05 is 5%)");
     if (r.budget && *r.budget < 1) fail("the budget is ", *r.budget, " bytes; give at least 1");
-    const search find{*this, r, formulated(r)};
-    const auto begin = std::chrono::steady_clock::now();
+    search find(*this, r);
+    if (r.scheme.empty()) find.learn_from_schemes();
     plan p = r.scheme.empty() && r.minimise == goal::memory ? find.least_memory() : find.least_time();
-    p.solve_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    p.solve_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - find.begin).count();
     assess(*s_, p);
+    // The bound was summed in another order than the value, which may put it a rounding above.
+    p.lower_bound = std::min(p.lower_bound, p.minimised == goal::memory ? static_cast<double>(peak_bytes(p)) : p.step_seconds);
     return p;
   }
 
@@ -57,53 +62,126 @@ class planner {
   }
 
  private:
+  /// One request on its way to a plan. Every question is asked from the best choice known.
   struct search {
     planner& owner;
     const plan_request& r;
     formulation f;
     solve::problem p = tied(f);
     std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
+    std::vector<std::vector<int>> known{cheapest_alone()};  ///< choices of this problem
+
+    search(planner& of, const plan_request& request) : owner(of), r(request), f(of.formulated(request)) {}
+
+    /// The schemes are restrictions of the whole space: what they do is a choice of it.
+    void learn_from_schemes() {
+      for (const auto& strategies : owner.scheme_plans(r))
+        if (auto choice = choice_of(strategies); !choice.empty()) known.push_back(std::move(choice));
+    }
+
+    /// The strategies that cost least, whatever they do to their neighbours: a choice without a search.
+    std::vector<int> cheapest_alone() const {
+      std::vector<int> choice;
+      for (const auto& n : p.nodes)
+        choice.push_back(static_cast<int>(std::min_element(n.cost.begin(), n.cost.end()) - n.cost.begin()));
+      return choice;
+    }
+
+    /// Strategies as a choice of this problem; empty where pins or a scheme rule one of them out.
+    std::vector<int> choice_of(const std::vector<strategy>& strategies) const {
+      std::vector<int> choice(p.nodes.size(), -1);
+      for (std::size_t o = 0; o < strategies.size(); ++o) {
+        const auto at = std::find(f.choices[o].begin(), f.choices[o].end(), strategies[o]);
+        auto& pick = choice[static_cast<std::size_t>(f.groups[o])];
+        const auto index = static_cast<int>(at - f.choices[o].begin());
+        if (at == f.choices[o].end() || (pick >= 0 && pick != index)) return {};
+        pick = index;
+      }
+      return choice;
+    }
+    std::vector<strategy> chosen(const solve::result& x) const { return f.chosen(solve::expand(x.choice, f.groups)); }
+
+    /// Takes `choice` for the answer where it keeps the limits and is better: in the goal, or equal in it and better else.
+    void improve(solve::result& answer, const solve::request& q, const std::vector<int>& choice) const {
+      const auto e = solve::evaluate(p, choice);
+      if (!solve::keeps(e, q)) return;
+      const bool cost_first = q.minimise == solve::goal::cost;
+      const auto rank = [&](double cost, std::int64_t peak) {
+        const auto bytes = static_cast<double>(peak);
+        return cost_first ? std::pair{cost, bytes} : std::pair{bytes, cost};
+      };
+      if (!answer.choice.empty() && rank(answer.cost, answer.peak) <= rank(e.cost, e.peak)) return;
+      answer.choice = choice;
+      answer.cost = e.cost;
+      answer.peak = e.peak;
+      if (answer.outcome == solve::status::nothing_found) answer.outcome = solve::status::feasible;
+    }
 
     /// Asks the solver, with this share of the time that is left: a question that is asked for the sake of a later one
     /// must leave it some.
-    solve::result ask(double share, solve::goal goal, double cost_limit, std::int64_t peak_limit,
-                      const std::vector<int>& start) const {
+    solve::result ask(double share, solve::goal goal, double cost_limit, std::int64_t peak_limit) {
       solve::request q;
       q.minimise = goal;
       q.cost_limit = cost_limit;
       q.peak_limit = peak_limit;
       const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - begin;
       q.seconds = std::max(share * (r.seconds - spent.count()), 0.05 * r.seconds);
-      return solve::minimise(p, q, start);
+      solve::result start;
+      for (const auto& choice : known) improve(start, q, choice);
+      auto x = solve::minimise(p, q, start.choice);
+      // Earlier plans of the planner come in only where the time ran out: proved plans are the same whatever came before.
+      if (x.outcome == solve::status::feasible || x.outcome == solve::status::nothing_found)
+        for (const auto& strategies : owner.earlier_)
+          if (const auto choice = choice_of(strategies); !choice.empty()) improve(x, q, choice);
+      if (x.choice.empty()) return x;
+      known.push_back(x.choice);
+      owner.remember(chosen(x));
+      return x;
     }
     std::int64_t budget() const { return r.budget.value_or(solve::no_peak_limit); }
 
-    plan least_memory() const {
-      const auto limit = r.slowdown ? (1 + *r.slowdown) * found(ask(0.3, solve::goal::cost, solve::infinity, solve::no_peak_limit, {})).cost
-                                    : solve::infinity;
-      const auto peak = found(ask(0.7, solve::goal::peak, limit, solve::no_peak_limit, {}));
-      if (peak.peak > budget()) refuse(peak);
+    plan least_memory() {
+      const bool slower = r.slowdown.has_value();
+      const auto fastest = slower ? found(ask(0.3, solve::goal::cost, solve::infinity, solve::no_peak_limit)) : solve::result{};
+      const bool fastest_proved = !slower || fastest.outcome == solve::status::optimal;
+      const auto limit = slower ? (1 + *r.slowdown) * fastest.cost : solve::infinity;
+      const auto peak = found(ask(0.7, solve::goal::peak, limit, solve::no_peak_limit));
+      if (peak.peak > budget()) slower ? refuse_within_slowdown(peak, fastest) : refuse(peak, false);
       // Among the plans of least memory, the quickest.
-      auto quick = ask(1, solve::goal::cost, limit, peak.peak, peak.choice);
-      if (quick.choice.empty()) quick = peak;
+      const auto quick = ask(1, solve::goal::cost, limit, peak.peak);
       std::ostringstream words;
       words << "least peak memory";
-      if (r.slowdown) words << " within " << 100 * *r.slowdown << "% of the fastest plan";
+      if (slower) words << " within " << 100 * *r.slowdown << "% of the fastest plan" << (fastest_proved ? "" : " found");
       words << ", then least time";
-      return finish("memory", words.str(), quick, goal::memory, peak.bound, peak.outcome);
+      const bool least = peak.outcome == solve::status::optimal;
+      return finish("memory", words.str(), quick, goal::memory, peak.bound, least,
+                    least && fastest_proved && quick.outcome == solve::status::optimal);
     }
 
-    plan least_time() const {
-      const auto time = ask(0.7, solve::goal::cost, solve::infinity, budget(), {});
-      if (time.outcome == solve::status::infeasible || time.choice.empty())
-        refuse(ask(1, solve::goal::peak, solve::infinity, solve::no_peak_limit, {}));
-      // Among the quickest plans, the one of least memory. A fixed scheme leaves nothing worth the search.
-      auto lean = r.scheme.empty() ? ask(1, solve::goal::peak, time.cost, budget(), time.choice) : time;
-      if (lean.choice.empty()) lean = time;
-      return finish(r.scheme.empty() ? "time" : r.scheme,
-                    r.scheme.empty() ? (r.budget ? "least time within the byte budget, then least memory" : "least time, then least memory")
-                                     : "least time within the scheme",
-                    lean, goal::time, time.bound, time.outcome);
+    plan least_time() {
+      auto time = ask(0.7, solve::goal::cost, solve::infinity, budget());
+      const auto bound = time.bound;
+      if (time.choice.empty()) {
+        const bool ruled_out = time.outcome == solve::status::infeasible;
+        const auto lean = found(ask(ruled_out ? 1 : 0.7, solve::goal::peak, solve::infinity, solve::no_peak_limit));
+        if (ruled_out || lean.peak > budget()) refuse(lean, ruled_out, r.scheme.empty() ? "" : " within the scheme '" + r.scheme + "'");
+        time = ask(0.7, solve::goal::cost, solve::infinity, budget());  // from a choice that keeps the budget
+        time.bound = std::max(time.bound, bound);
+      }
+      const bool least = time.outcome == solve::status::optimal;
+      // A fixed scheme leaves nothing worth a second search.
+      if (!r.scheme.empty()) return finish(scheme_name(), "least time within the scheme", time, goal::time, time.bound, least, least);
+      // Among the quickest plans, the one of least memory.
+      const auto lean = ask(1, solve::goal::peak, time.cost, budget());
+      return finish("time", r.budget ? "least time within the byte budget, then least memory" : "least time, then least memory",
+                    lean, goal::time, time.bound, least, least && lean.outcome == solve::status::optimal);
+    }
+
+    /// Along a mesh axis of one rank Megatron-LM splits nothing: what is left of it is data parallelism.
+    std::string scheme_name() const {
+      const auto& m = owner.s_->m;
+      const bool alone = is_megatron(r.scheme) && m.count() > 0 && m.axis(model_axis(m)).size == 1;
+      return r.scheme + (alone ? " (= ddp)" : "");
     }
 
     const solve::result& found(const solve::result& x) const {
@@ -112,25 +190,76 @@ class planner {
       return x;
     }
 
-    [[noreturn]] void refuse(const solve::result& least) const {
-      found(least);
-      const auto chosen = f.chosen(solve::expand(least.choice, f.groups));
-      fail("no plan keeps the budget of ", *r.budget, " bytes a rank: the least that would do is ", least.peak,
-           " bytes; its largest items are ", owner.largest_items(chosen, 3), "; raise the budget, use more ranks or a smaller batch");
+    /// Says what is known of plans that do not keep the budget. `least` was asked for the least peak; `ruled_out`: that
+    /// no plan keeps the budget was proved otherwise.
+    [[noreturn]] void refuse(const solve::result& least, bool ruled_out, const std::string& within = "",
+                             const std::string& or_else = "") const {
+      const bool is_least = least.outcome == solve::status::optimal;
+      const auto limit = " the budget of " + std::to_string(*r.budget) + " bytes a rank" + within;
+      const auto known_bytes = " " + std::to_string(least.peak) + " bytes";
+      const auto proved_bytes = std::max(static_cast<std::int64_t>(least.bound), ruled_out ? *r.budget + 1 : 0);
+      const auto needed = "at least " + std::to_string(proved_bytes) + " bytes are proved to be needed, and the best plan found takes" + known_bytes;
+      if (proved_bytes <= *r.budget)
+        fail("no plan that keeps", limit, " was found in ", r.seconds, " seconds, and none is proved to be impossible: ", needed,
+             "; give the solver more time, or raise the budget", or_else);
+      fail("no plan keeps", limit, ": ", is_least ? "the least that would do is" + known_bytes : needed, "; its largest items are ",
+           owner.largest_items(chosen(least), 3), "; raise the budget, use more ranks or a smaller batch", or_else);
     }
 
-    plan finish(std::string name, std::string objective, const solve::result& x, goal minimised, double bound,
-                solve::status outcome) const {
+    [[noreturn]] void refuse_within_slowdown(const solve::result& least, const solve::result& fastest) {
+      const auto slower = ask(0.7, solve::goal::cost, solve::infinity, budget());
+      if (slower.outcome == solve::status::infeasible)
+        refuse(found(ask(1, solve::goal::peak, solve::infinity, solve::no_peak_limit)), true, " at any slowdown");
+      std::ostringstream within, or_else;
+      within << " within the slowdown of " << *r.slowdown;
+      // Rounded up, so that it will do.
+      if (!slower.choice.empty())
+        or_else << ", or allow a slowdown of " << std::fixed << std::setprecision(4)
+                << std::ceil(1e4 * (slower.cost / fastest.cost - 1)) / 1e4 << ", with which it is kept";
+      refuse(least, false, within.str(), or_else.str());
+    }
+
+    plan finish(std::string name, std::string objective, const solve::result& x, goal minimised, double bound, bool least,
+                bool proved) const {
       plan out;
       out.name = std::move(name);
       out.objective = std::move(objective);
-      out.strategies = f.chosen(solve::expand(x.choice, f.groups));
+      out.strategies = chosen(x);
       out.minimised = minimised;
       out.lower_bound = bound;
-      out.proved = outcome == solve::status::optimal;
+      out.least = least;
+      out.proved = proved;
       return out;
     }
   };
+
+  /// What the schemes do under the pins of a request, each at its quickest and at its leanest. Made once: a scheme leaves
+  /// little to choose and takes milliseconds, which it is given even where the request has less.
+  const std::vector<std::vector<strategy>>& scheme_plans(const plan_request& r) {
+    for (const auto& made : schemes_)
+      if (made.fixed == r.fixed && made.axes == r.axes && (made.proved || made.seconds >= r.seconds)) return made.plans;
+    auto& made = schemes_.emplace_back(scheme_set{r.fixed, r.axes, r.seconds, true, {}});
+    for (const auto name : scheme_names) {
+      if (is_megatron(name) && r.axes.tensor.empty()) continue;
+      plan_request q{.scheme = std::string(name), .axes = r.axes, .fixed = r.fixed, .seconds = std::max(0.02 * r.seconds, 0.2)};
+      std::optional<search> within;
+      try {
+        within.emplace(*this, q);
+      } catch (const error&) {
+        continue;  // the pins leave nothing of this scheme
+      }
+      for (const auto goal : {solve::goal::cost, solve::goal::peak}) {
+        const auto x = within->ask(0.5, goal, solve::infinity, solve::no_peak_limit);
+        made.proved = made.proved && x.outcome == solve::status::optimal;
+        if (!x.choice.empty()) made.plans.push_back(within->chosen(x));
+      }
+    }
+    return made.plans;
+  }
+
+  void remember(std::vector<strategy> strategies) {
+    if (std::find(earlier_.begin(), earlier_.end(), strategies) == earlier_.end()) earlier_.push_back(std::move(strategies));
+  }
 
   /// "a 12 MB, b 3 MB" for the largest things live at the peak of rank 0.
   std::string largest_items(const std::vector<strategy>& chosen, std::size_t count) {
@@ -150,7 +279,17 @@ class planner {
     return s.str();
   }
 
+  struct scheme_set {
+    pins fixed;
+    scheme_axes axes;
+    double seconds;
+    bool proved;
+    std::vector<std::vector<strategy>> plans;
+  };
+
   std::unique_ptr<setting> s_;
+  std::list<scheme_set> schemes_;
+  std::vector<std::vector<strategy>> earlier_;  ///< all that were found so far
 };
 
 }  // namespace mmr

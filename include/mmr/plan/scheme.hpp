@@ -17,6 +17,7 @@ struct scheme_axes {
   std::string batch = "batch";
   std::string sequence = "seq";
   std::vector<std::string> tensor;
+  friend bool operator==(const scheme_axes&, const scheme_axes&) = default;
 };
 
 inline constexpr std::array<std::string_view, 7> scheme_names = {"single", "ddp",      "zero1",      "zero2",
@@ -80,14 +81,19 @@ inline bool megatron_allows(bool sequence, role r, const op_info& op, axis_choic
 
 }  // namespace detail
 
-/// The restriction of a scheme on a mesh. Megatron-LM's tensor parallelism runs along the mesh axis "model", or the last
-/// one where none has that name; the other axes carry data parallelism.
+inline bool is_megatron(std::string_view scheme) { return scheme == "megatron" || scheme == "megatron-sp"; }
+
+/// The mesh axis of Megatron-LM's tensor parallelism: "model", or the last one where none has that name. The other axes
+/// carry data parallelism.
+inline int model_axis(const mesh& m) { return m.find("model") >= 0 ? m.find("model") : m.count() - 1; }
+
+/// The restriction of a scheme on a mesh.
 inline restriction scheme_restriction(std::string_view name, const graph& g, const mesh& m, const scheme_axes& axes) {
   if (std::find(scheme_names.begin(), scheme_names.end(), name) == scheme_names.end())
     fail("'", name, "' is no plan; the fixed ones are single, ddp, zero1, zero2, zero3, megatron and megatron-sp");
-  const bool megatron = name == "megatron" || name == "megatron-sp";
+  const bool megatron = is_megatron(name);
   if (megatron && axes.tensor.empty()) fail("the plan '", name, "' needs to know the tensor axes of the model: set scheme_axes::tensor");
-  const int model = megatron ? (m.find("model") >= 0 ? m.find("model") : m.count() - 1) : -1;
+  const int model = megatron ? model_axis(m) : -1;
   const int stage = name == "zero1" ? 1 : name == "zero2" ? 2 : name == "zero3" ? 3 : 0;
   return [=, &g, scheme = std::string(name), count = m.count()](op_id, const op_info& op, const strategy& s) {
     const auto r = detail::role_of(op, g);

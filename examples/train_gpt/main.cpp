@@ -127,7 +127,8 @@ void write_json(const options& o, const planned& plans, const outcome& out) {
   j["solve_s"] = plans.solve_seconds;
   const auto& p = plans.run;
   j["plan"] = {{"name", p.name}, {"objective", p.objective}, {"lower_bound", p.lower_bound},
-               {"lower_bound_unit", mmr::unit_of(p.minimised)}, {"proved", p.proved}, {"step_time_s", p.step_seconds}};
+               {"lower_bound_unit", mmr::unit_of(p.minimised)}, {"least_proved", p.least}, {"proved", p.proved},
+               {"step_time_s", p.step_seconds}};
   for (std::size_t r = 0; r < p.per_rank.size(); ++r) {
     auto rank = mmr::to_json(p.per_rank[r]);
     rank["allocated"] = out.allocated[r];
@@ -140,6 +141,7 @@ void write_json(const options& o, const planned& plans, const outcome& out) {
     entry["name"] = t.name;
     entry["step_time_s"] = t.step_seconds;
     entry["sent_bytes"] = t.sent_bytes;
+    entry["least_proved"] = t.least;
     entry["proved"] = t.proved;
     entry["solve_s"] = t.solve_seconds;
     j["plans"].push_back(entry);
@@ -151,7 +153,7 @@ void show(const options& o, const planned& plans, mmr::planner& planner) {
   if (!o.no_table) mmr::print_comparison(std::cout, plans.table);
   if (o.explain) mmr::explain(std::cout, planner.where(), plans.run);
   std::cout << "\nrunning plan '" << plans.run.name << "': " << plans.run.objective << " ("
-            << (plans.run.proved ? "proved" : "not proved best") << ", solved in " << mmr::format_seconds(plans.solve_seconds)
+            << mmr::proof_of(plans.run) << ", solved in " << mmr::format_seconds(plans.solve_seconds)
             << ")\n"
             << std::flush;
 }

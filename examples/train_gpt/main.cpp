@@ -10,6 +10,7 @@
 #endif
 
 #include <chrono>
+#include <csignal>
 #include <iostream>
 
 namespace {
@@ -65,6 +66,9 @@ void train(C& world, const mmr::graph& g, const mmr::mesh& m, const mmr::plan& p
     if (first && trainer.steps_done() > 0) std::cout << "resumes after step " << trainer.steps_done() << "\n" << std::flush;
     if (first && trainer.steps_done() == 0) std::cout << "starts from " << o.weights << " with a fresh optimizer\n" << std::flush;
   }
+  if (trainer.steps_done() > 0 && o.decay != "none" && !o.decay_steps)
+    mmr::fail("this run resumes after step ", trainer.steps_done(), ", and where its --decay ends is not known; give --decay-steps, "
+              "the same as in the run that is resumed (there it was --steps where it was not given)");
   if (first && !o.save_tokens.empty()) save_tokens(data, o, trainer.steps_done());
   const auto fill = feed(data, o);
   std::optional<mmr::progress> bar;
@@ -115,6 +119,7 @@ void train(C& world, const mmr::graph& g, const mmr::mesh& m, const mmr::plan& p
   collect(trainer.run().arena_bytes(), out.allocated);
   if (!o.save.empty()) trainer.save(o.save);
   if (o.sample > 0) {
+    trainer.expect_finite("no text is sampled from it");
     const auto text = generate<T>(trainer, o.model, o.sample, o.seed);
     if (first) out.text = text;
   }
@@ -146,6 +151,7 @@ void write_json(const options& o, const planned& plans, const outcome& out) {
     entry["solve_s"] = t.solve_seconds;
     j["plans"].push_back(entry);
   }
+  std::fflush(stdout);  // the JSON may go there too
   mmr::write_text_file(o.json, j.dump(1) + "\n");
 }
 
@@ -211,6 +217,7 @@ int run(const options& o, int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that reaches its limit is then an error like a full disk
   options o;
   CLI::App app("Trains a GPT on text under a memory-minimal parallel plan.");
   o.declare(app);

@@ -7,12 +7,14 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <filesystem>
 #include <limits>
 #include <optional>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <type_traits>
 #include <vector>
@@ -35,6 +37,12 @@ CLI::Validator within(T least, T most) {
   return {check, range.str(), "within"};
 }
 
+/// An empty text is a variable that the caller's script forgot to set, never a wish for the default.
+inline CLI::Validator not_empty() {
+  return {[](const std::string& text) { return text.empty() ? std::string("the value is empty; give one, or leave the option out") : std::string(); },
+          "", "not_empty"};
+}
+
 inline CLI::Validator whole_number(std::int64_t least, std::int64_t most) { return within(least, most); }
 
 struct options {
@@ -46,6 +54,7 @@ struct options {
   std::optional<double> slowdown;
   mmr::gpt::config model{.layers = 4, .heads = 4, .embed = 128, .seq = 64, .batch = 8, .vocab = 256, .dropout = 0.0};
   std::int64_t steps = 100, warmup = 0, sample = 200;
+  std::optional<std::int64_t> decay_steps;
   double lr = 1e-3, clip = 1.0, weight_decay = 0.01;
   std::uint64_t seed = 1;
   double solve_seconds = 20;
@@ -54,7 +63,7 @@ struct options {
   mmr::adamw optimizer() const { return {.weight_decay = weight_decay, .clip_norm = clip}; }
   mmr::learning_rate rate() const {
     return {lr, warmup, decay == "cosine" ? mmr::decay::cosine : decay == "linear" ? mmr::decay::linear : mmr::decay::none,
-            steps, 0.1 * lr};
+            decay_steps.value_or(steps), 0.1 * lr};
   }
 
   void declare(CLI::App& app) {
@@ -63,35 +72,42 @@ struct options {
       return std::string("train_gpt: ") + e.what() + "; --help lists the options\n";
     });
     app.option_defaults()->always_capture_default()->take_last();
-    app.add_option("--data", data, "text file, or a folder of them; its bytes are the tokens");
+    app.add_option("--data", data, "text file, or a folder of them; its bytes are the tokens")->check(not_empty());
     auto* by_ranks = app.add_option("--ranks", ranks, "ranks, as a mesh of one axis")->check(whole_number(1, most_ranks));
-    app.add_option("--mesh", mesh, "mesh, as data=2,model=2")->excludes(by_ranks);
-    app.add_option("--comm", comm, "how ranks talk")->check(CLI::IsMember({"threads", "mpi"}));
+    app.add_option("--mesh", mesh, "mesh, as data=2,model=2")->excludes(by_ranks)->check(not_empty());
+    app.add_option("--comm", comm, "how ranks talk")->check(not_empty())->check(CLI::IsMember({"threads", "mpi"}));
     app.add_option("--plan", plan,
-                   "memory, time, single, ddp, zero1, zero2, zero3, megatron, megatron-sp, or a plan saved as FILE.json");
-    app.add_option("--slowdown", slowdown, "memory plan: at most this much slower than the fastest (0.05 is 5%)");
-    app.add_option("--budget", budget, "peak bytes a rank, as 200MB or 1GiB");
-    app.add_option("--layers", model.layers)->check(whole_number(1, 1000));
-    app.add_option("--hidden", model.embed)->check(whole_number(1, largest));
-    app.add_option("--heads", model.heads)->check(whole_number(1, largest));
-    app.add_option("--seq", model.seq)->check(whole_number(1, largest));
+                   "memory, time, single, ddp, zero1, zero2, zero3, megatron, megatron-sp, or the file of a saved plan")
+        ->check(not_empty());
+    app.add_option("--slowdown", slowdown, "memory plan: at most this much slower than the fastest (0.05 is 5%)")
+        ->check(within(0.0, 1e5));
+    app.add_option("--budget", budget, "peak bytes a rank, as 200MB or 1GiB")->check(not_empty());
+    app.add_option("--layers", model.layers, "transformer blocks")->check(whole_number(1, 1000));
+    app.add_option("--hidden", model.embed, "size of the hidden state, a multiple of the heads")->check(whole_number(1, largest));
+    app.add_option("--heads", model.heads, "attention heads in a block")->check(whole_number(1, largest));
+    app.add_option("--seq", model.seq, "tokens in a sequence")->check(whole_number(1, largest));
     app.add_option("--batch", model.batch, "sequences in a microbatch")->check(whole_number(1, largest));
     app.add_option("--accumulate", model.microbatches, "microbatches in a step")->check(whole_number(1, largest));
     app.add_option("--vocab", model.vocab, "words; at least 256 to hold every byte")->check(whole_number(1, largest));
-    app.add_option("--dropout", model.dropout)->check(within(0.0, 1.0));
-    app.add_option("--steps", steps)->check(whole_number(0, most_steps));
+    app.add_option("--dropout", model.dropout, "probability of dropping a value, below 1")->check(within(0.0, 1.0));
+    app.add_option("--steps", steps, "steps of this run; a run that resumes does as many more")->check(whole_number(0, most_steps));
     app.add_option("--lr", lr, "learning rate after the warm-up")->check(within(0.0, 1e30));
     app.add_option("--warmup", warmup, "steps of linear warm-up")->check(whole_number(0, most_steps));
-    app.add_option("--decay", decay)->check(CLI::IsMember({"none", "linear", "cosine"}));
+    app.add_option("--decay", decay, "how the learning rate falls to a tenth after the warm-up")
+        ->check(not_empty())->check(CLI::IsMember({"none", "linear", "cosine"}));
+    app.add_option("--decay-steps", decay_steps,
+                   "step at which the decay ends, over all runs that resume each other (default: --steps); with it, and the "
+                   "other options as before, a resumed run has the losses of an unbroken one")
+        ->check(whole_number(0, most_steps));
     app.add_option("--clip", clip, "global gradient norm; 0 for none")->check(within(0.0, 1e30));
-    app.add_option("--weight-decay", weight_decay)->check(within(0.0, 1e30));
-    app.add_option("--seed", seed)->check(within(std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max()));
-    app.add_option("--precision", precision)->check(CLI::IsMember({"float", "double"}));
-    app.add_option("--weights", weights, "safetensors file to start from; resumes where optimizer state lies beside it");
-    app.add_option("--save", save, "safetensors file for the trained weights; optimizer state goes beside it");
-    app.add_option("--save-plan", save_plan, "JSON file for the plan");
-    app.add_option("--save-tokens", save_tokens, "safetensors file for the tokens of every step");
-    app.add_option("--json", json, "JSON file for losses, speed and bytes");
+    app.add_option("--weight-decay", weight_decay, "decoupled weight decay of AdamW")->check(within(0.0, 1e30));
+    app.add_option("--seed", seed, "of first weights, batches, dropout and the sample")->check(within(std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max()));
+    app.add_option("--precision", precision, "element type of everything")->check(not_empty())->check(CLI::IsMember({"float", "double"}));
+    app.add_option("--weights", weights, "safetensors file to start from; resumes where optimizer state lies beside it")->check(not_empty());
+    app.add_option("--save", save, "safetensors file for the trained weights; optimizer state goes beside it")->check(not_empty());
+    app.add_option("--save-plan", save_plan, "JSON file for the plan")->check(not_empty());
+    app.add_option("--save-tokens", save_tokens, "safetensors file for the tokens of every step")->check(not_empty());
+    app.add_option("--json", json, "JSON file for losses, speed and bytes")->check(not_empty());
     app.add_option("--sample", sample, "bytes of text to generate at the end")->check(whole_number(0, largest));
     app.add_option("--solve-seconds", solve_seconds, "time limit of the solver, a plan")->check(within(1e-3, 1e9));
     app.add_flag("--explain", explain, "print the plan tensor by tensor");
@@ -106,31 +122,42 @@ struct options {
     return m;
   }
 
+  static constexpr std::array<std::string_view, 2> searched = {"memory", "time"};
+  /// Whether --plan names a file, whatever its suffix, and not a plan that is to be made.
+  bool plan_is_file() const {
+    const auto is_plan = [&](std::string_view name) { return name == plan; };
+    return std::none_of(mmr::scheme_names.begin(), mmr::scheme_names.end(), is_plan) &&
+           std::none_of(searched.begin(), searched.end(), is_plan);
+  }
+
   /// Fails at once where the model cannot be one, where an output could not be written at the end of a long run, or where one
   /// file would overwrite another.
   void check() const {
     model.check();
+    std::error_code code;
     std::vector<std::filesystem::path> taken;
     const auto take = [&](const std::string& path) {
-      std::error_code code;
-      auto whole = std::filesystem::weakly_canonical(path, code);
+      auto whole = std::filesystem::weakly_canonical(mmr::without_links(path), code);
       if (std::find(taken.begin(), taken.end(), whole) != taken.end())
         mmr::fail("the file ", path, " is named twice; give each output a name of its own");
       taken.push_back(std::move(whole));
     };
     take(data);
-    if (plan.ends_with(".json")) take(plan);
+    if (plan_is_file()) take(plan);
     for (const auto* path : {&save, &save_plan, &save_tokens, &json}) {
       if (path->empty()) continue;
-      const auto folder = std::filesystem::absolute(*path).parent_path();
-      std::error_code code;
+      const auto status = std::filesystem::status(*path, code);
+      const bool special = std::filesystem::exists(status) && !std::filesystem::is_regular_file(status);
+      if (std::filesystem::is_directory(status)) mmr::fail("the output ", *path, " is a folder; name a file");
+      if (special && (path == &save || path == &save_tokens))
+        mmr::fail("the output ", *path, " is a pipe or device, and safetensors are not written from front to back; name a file");
+      if (special) continue;  // as /dev/stdout, which several outputs may share
+      const auto folder = std::filesystem::absolute(mmr::without_links(*path)).parent_path();
       if (!std::filesystem::is_directory(folder, code))
         mmr::fail("the folder ", folder, " of the output ", *path, " does not exist; make it first");
-      if (std::filesystem::is_directory(*path, code)) mmr::fail("the output ", *path, " is a folder; name a file");
       take(*path);
       if (path == &save) take(mmr::optimizer_path(save).string());
-      // Made and thrown away beside the output: says now what would be said after the run.
-      if (!std::filesystem::exists(*path, code) || std::filesystem::is_regular_file(*path, code)) mmr::atomic_file probe(*path);
+      mmr::atomic_file probe(*path);  // made and thrown away: says now what would be said after the run
     }
   }
 };

@@ -23,8 +23,21 @@ inline mmr::plan_request request_for(const options& o, const std::string& name) 
 
 inline planned make_plans(const options& o, mmr::planner& planner) {
   planned out;
-  const bool from_file = o.plan.ends_with(".json");
+  const bool from_file = o.plan_is_file();
+  std::vector<std::string> names;
+  if (!o.no_table) {
+    names.assign(mmr::scheme_names.begin(), mmr::scheme_names.end());
+    names.insert(names.end(), o.searched.begin(), o.searched.end());
+  }
+  // The plan that is run counts too: it may take the longest.
+  mmr::progress bar("planning", 1 + static_cast<std::int64_t>(names.size()), "plans");
+  std::int64_t done = 0;
+  bar.update(done, o.plan);
   if (from_file) {
+    std::error_code code;
+    if (!std::filesystem::exists(o.plan, code))
+      mmr::fail("'", o.plan, "' is no plan and no file: give memory, time, single, ddp, zero1, zero2, zero3, megatron, "
+                "megatron-sp, or the file of a saved plan");
     if (o.slowdown || !o.budget.empty()) mmr::fail("--slowdown and --budget ask for a new plan; leave them out with --plan ", o.plan);
     out.run = mmr::load_plan(o.plan, planner.where());
   } else {
@@ -35,14 +48,11 @@ inline planned make_plans(const options& o, mmr::planner& planner) {
     out.run = planner.make(r);
     out.solve_seconds = out.run.solve_seconds;
   }
+  bar.update(++done, o.plan);
   if (o.no_table) {
     out.table = {out.run};
     return out;
   }
-  std::vector<std::string> names(mmr::scheme_names.begin(), mmr::scheme_names.end());
-  names.insert(names.end(), {"time", "memory"});
-  mmr::progress bar("planning", static_cast<std::int64_t>(names.size()), "plans");
-  std::int64_t done = 0;
   const bool bounded = o.slowdown || !o.budget.empty();
   for (const auto& name : names) {
     out.table.push_back(name == o.plan && !bounded ? out.run : planner.make(request_for(o, name)));

@@ -145,11 +145,72 @@ TEST_CASE("a run resumes under another plan and number of ranks with the same lo
   require_equal({whole.begin() + 2, whole.end()}, losses(s / "rest.json"), 1e-10);
 }
 
+TEST_CASE("a run with decay resumes with the same losses where it is told when the decay ends") {
+  const scratch s;
+  for (const std::string decay : {"linear", "cosine"}) {
+    const std::string same = "--precision double --lr 0.01 --warmup 1 --decay " + decay;
+    REQUIRE(shell(tiny(s) + same + " --ranks 1 --steps 6 --json " + (s / "whole.json")).status == 0);
+    REQUIRE(shell(tiny(s) + same + " --decay-steps 6 --ranks 3 --steps 2 --save " + (s / "part.safetensors")).status == 0);
+    require_refused(tiny(s) + same + " --ranks 2 --steps 4 --weights " + (s / "part.safetensors"), "give --decay-steps");
+    const auto rest = shell(tiny(s) + same + " --decay-steps 6 --ranks 2 --steps 4 --weights " + (s / "part.safetensors") +
+                            " --json " + (s / "rest.json"));
+    CAPTURE(rest.text);
+    REQUIRE(rest.status == 0);
+    const auto whole = losses(s / "whole.json");
+    require_equal({whole.begin() + 2, whole.end()}, losses(s / "rest.json"), 1e-10);
+  }
+}
+
+TEST_CASE("outputs go through pipes and links, under any name of standard output") {
+  const scratch s;
+  const auto piped = shell("{ " + tiny(s) + "--sample 0 --ranks 2 --json /dev/stdout; } 2> " + (s / "errors") + " | cat");
+  CAPTURE(piped.text);
+  const auto begin = piped.text.find("{\n");
+  REQUIRE(begin != std::string::npos);
+  CHECK(nlohmann::json::parse(piped.text.substr(begin))["loss"].size() == 4);
+  CHECK(shell("test -s " + (s / "errors") + " && ! grep -q train_gpt: " + (s / "errors")).status == 0);
+  // As a file too, after what was printed before.
+  REQUIRE(shell(tiny(s) + "--sample 0 --ranks 2 --json /dev/stdout > " + (s / "out")).status == 0);
+  CHECK(shell("grep -c 'running plan' " + (s / "out")).text == "1\n");
+  CHECK(shell("grep -c tokens_per_s " + (s / "out")).text == "1\n");
+  CHECK(shell(tiny(s) + "--ranks 2 --json /dev/null --save-plan /dev/null").status == 0);
+  fs::create_symlink("ring", s / "gnir");
+  fs::create_symlink("gnir", s / "ring");
+  for (const std::string option : {"--json", "--save", "--save-plan", "--save-tokens"})
+    require_refused(tiny(s) + option + " " + (s / "ring"), "leads from link to link without end");
+}
+
+TEST_CASE("an empty value is refused, never taken for the default") {
+  const scratch s;
+  for (const std::string option : {"--data", "--mesh", "--plan", "--budget", "--weights", "--save", "--save-plan", "--save-tokens",
+                                   "--json", "--comm", "--decay", "--precision"}) {
+    require_refused(tiny(s) + option + " ''", option + ": the value is empty; give one, or leave the option out");
+    require_refused(tiny(s) + option + "=", option + ": ");
+  }
+}
+
+TEST_CASE("every option has a line of help") {
+  std::istringstream help(shell(std::string(MMR_TRAIN_GPT) + " --help").text);
+  std::string line, before;
+  int options = 0;
+  for (; std::getline(help, line); before = line) {
+    CAPTURE(before, line);
+    const bool option = before.rfind("  --", 0) == 0;
+    options += option;
+    // Its text follows on the same line, or on the next.
+    if (option) CHECK((before.find("  ", 4) != std::string::npos || line.rfind("      ", 0) == 0));
+  }
+  CHECK(options > 25);
+}
+
 TEST_CASE("a saved plan is taken back, and only where it belongs") {
   const scratch s;
   const auto plan = s / "plan.json";
   REQUIRE(shell(tiny(s) + "--ranks 2 --plan zero2 --save-plan " + plan + " --json " + (s / "a.json")).status == 0);
   REQUIRE(shell(tiny(s) + "--ranks 2 --plan " + plan + " --json " + (s / "b.json")).status == 0);
+  require_equal(losses(s / "a.json"), losses(s / "b.json"), 0);
+  fs::copy_file(plan, s / "no-suffix");
+  REQUIRE(shell(tiny(s) + "--ranks 2 --plan " + (s / "no-suffix") + " --json " + (s / "b.json")).status == 0);
   require_equal(losses(s / "a.json"), losses(s / "b.json"), 0);
   require_refused(tiny(s) + "--ranks 3 --plan " + plan, "is for the mesh");
   require_refused(tiny(s) + "--ranks 2 --batch 4 --plan " + plan, "another model");
@@ -177,12 +238,22 @@ TEST_CASE("bad input gets one sentence") {
   require_refused(t + "--mesh a=999,b=999", "at most 1024");
   require_refused(t + "--heads 5", "not a multiple of");
   require_refused(t + "--dropout 1", "must be in [0, 1)");
-  require_refused(t + "--slowdown -1", "give 0 or more");
+  for (const std::string value : {"-1", "nan", "inf", "1e300"})
+    require_refused(t + "--slowdown " + value, "--slowdown: '" + value + "' is no number from 0 to 100000");
   require_refused(t + "--slowdown 0.1 --plan ddp", "--slowdown bounds the memory plan");
   require_refused(t + "--plan zebra", "'zebra' is no plan");
   require_refused(t + "--weights " + (s / "text.txt"), "text.txt");
   require_refused(t + "--save " + (s / "no/such/folder.safetensors"), "does not exist");
-  require_refused(t + "--lr 1e30 --steps 20", "finite");
+  require_refused(t + "--plan " + (s / "none.json"), "is no plan and no file: give memory, time, single");
+  require_refused(t + "--plan " + (s / "."), "is not a regular file");
+  require_refused(t + "--save /dev/null", "is a pipe or device");
+  require_refused(t + "--lr 1e30 --steps 20", "operator '");
+  // The last step breaks the model.
+  require_refused(t + "--lr 1e30 --steps 1", "the result of the forward pass holds nan: operator '");
+  require_refused(t + "--lr 1e30 --weight-decay 1e30 --steps 1", "not finite after step 1: no text is sampled");
+  require_refused(t + "--lr 1e30 --weight-decay 1e30 --steps 1 --save " + (s / "w.safetensors"),
+                  "not finite after step 1: nothing is saved");
+  require_refused("ulimit -f 8; " + t + "--save " + (s / "w.safetensors"), "File too large");
   REQUIRE(::mkfifo((s / "pipe").c_str(), 0600) == 0);
   REQUIRE(::mkdir((s / "empty").c_str(), 0700) == 0);
   require_refused(t + "--data " + (s / "pipe"), "pipe\" is not a regular file");

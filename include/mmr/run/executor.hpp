@@ -138,12 +138,24 @@ class executor {
     return info.type.element == dtype::f64 ? *static_cast<double*>(data(s_.g.loss)) : *static_cast<float*>(data(s_.g.loss));
   }
 
+  /// The first element of the loss, or of the result of a forward pass, that is not finite; where all are, the first.
+  double worst_of_loss() {
+    const auto& type = s_.g.tensor_of(s_.g.loss).type;
+    const auto worst = [&](const auto* x) {
+      for (std::int64_t i = 0; i < type.count(); ++i)
+        if (!std::isfinite(x[i])) return static_cast<double>(x[i]);
+      return loss();
+    };
+    void* x = data(s_.g.loss);
+    return type.element == dtype::f64 ? worst(static_cast<double*>(x)) : worst(static_cast<float*>(x));
+  }
+
   template <class Wanted>
   void run_phase(Wanted wanted) {
     for (auto& r : ready_)
       if (wanted(r.op->when)) {
         run_one(r);
-        if (r.reports_loss && !std::isfinite(loss())) explain_loss();
+        if (r.reports_loss && !std::isfinite(worst_of_loss())) explain_loss();
       }
   }
 
@@ -204,10 +216,22 @@ class executor {
         text += (i == 0 ? " of '" : i + 1 < op.in.size() ? ", '" : " and '") + s_.g.tensor_of(op.in[i]).name + "'";
       return text;
     };
-    const std::string where = first < sources       ? "parameter '" + s_.g.tensor_of(first).name + "' holds a value that is not"
-                              : first < 2 * sources ? operator_text(first - sources) + " is the first whose result is not"
-                                                    : operator_text(s_.g.loss) + " is the only one whose result is seen not to be";
-    fail("the loss is ", std::isnan(loss()) ? "nan" : loss() > 0 ? "inf" : "-inf", " at step ", step_.step + 1, ": ", where,
+    std::string updated;  // by which operator, where the parameter is trained
+    bool training = false;
+    for (const auto& r : ready_) {
+      training = training || r.op->writes_back >= 0;
+      if (first < sources && r.op->writes_back == first) updated = ", which operator '" + r.op->name + "' updates,";
+    }
+    const std::string where =
+        first < sources       ? "parameter '" + s_.g.tensor_of(first).name + "'" + updated + " holds a value that is not"
+        : first < 2 * sources ? operator_text(first - sources) + " is the first whose result is not"
+                              : operator_text(s_.g.loss) + " is the only one whose result is seen not to be";
+    const double worst = worst_of_loss();
+    const char* value = std::isnan(worst) ? "nan" : worst > 0 ? "inf" : "-inf";
+    if (!training)
+      fail("the result of the forward pass holds ", value, ": ", where,
+           " finite; train at a lower learning rate, or use an earlier checkpoint");
+    fail("the loss is ", value, " at step ", step_.step + 1, ": ", where,
          " finite; nothing was updated in this step; lower the learning rate, or clip gradients");
   }
 

@@ -2,6 +2,7 @@
 // of a model in training.
 #include <atomic>
 #include <cmath>
+#include <limits>
 #include <mmr/auto_parallel.hpp>
 #include <numeric>
 #include <vector>
@@ -95,6 +96,29 @@ TEST_CASE("a forward pass must have the parameters of training") {
     mmr::evaluation evaluation(h, trainer.run());
     CHECK(sentence([&] { evaluation.template result<float>(fill); }).find("float64") != std::string::npos);
   });
+}
+
+TEST_CASE("a forward pass whose result is not finite anywhere says so, and which operator made it so") {
+  const auto g = training_graph();
+  const auto m = mmr::mesh::parse("ranks=2");
+  const auto p = mmr::planner(g, m).make({});
+  const auto problem = sentence([&] {
+    mmr::run_ranks(2, [&](auto& world) {
+      mmr::trainer trainer(g, m, p, world, 3);
+      mmr::declaration forward;
+      const auto f = forward.inference(predict(forward));
+      mmr::evaluation evaluation(f, trainer.run());
+      // The last sample alone: the first element of the result stays finite.
+      evaluation.template result<double>([](const mmr::tensor_info& input, std::span<const mmr::interval> box,
+                                            const mmr::step_info&, void* to) {
+        auto x = values(input.type.count());
+        x.back() = std::numeric_limits<double>::infinity();
+        mmr::copy_part<double>(input, box, x, to);
+      });
+    });
+  });
+  CHECK_THAT(problem, contains("the result of the forward pass holds") && contains("operator '") && contains("'up'"));
+  CHECK(problem.find("step") == std::string::npos);
 }
 
 TEST_CASE("a handle gives this rank's part of a tensor") {

@@ -17,6 +17,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <type_traits>
 
 namespace mmr {
 

@@ -17,7 +17,7 @@ namespace mmr {
 struct plan_request {
   goal minimise = goal::memory;
   std::optional<double> slowdown{};      ///< memory: at most (1 + slowdown) x the time of the fastest plan
-  std::optional<std::int64_t> budget{};  ///< peak live bytes a rank; the arena adds alignment to them
+  std::optional<std::int64_t> budget{};  ///< peak live bytes a rank; the arena that is allocated adds alignment and gaps
   std::string scheme{};                  ///< a fixed scheme instead of the whole space; least time within it
   scheme_axes axes{};                    ///< of the model, for the schemes
   pins fixed{};
@@ -118,8 +118,8 @@ class planner {
     }
 
     /// Asks the solver, with this share of the time that is left: a question that is asked for the sake of a later one
-    /// must leave it some.
-    solve::result ask(double share, solve::goal goal, double cost_limit, std::int64_t peak_limit) {
+    /// must leave it some. `from_last`: the last answer keeps these limits, and hardly anything else does.
+    solve::result ask(double share, solve::goal goal, double cost_limit, std::int64_t peak_limit, bool from_last = false) {
       solve::request q;
       q.minimise = goal;
       q.cost_limit = cost_limit;
@@ -128,11 +128,26 @@ class planner {
       q.seconds = std::max(share * (r.seconds - spent.count()), 0.05 * r.seconds);
       solve::result start;
       for (const auto& choice : known) improve(start, q, choice);
+      // Polishing a start takes longer than most least costs do without: there it comes in only where that did not do.
+      double bound = 0;
+      if (goal == solve::goal::cost && !from_last && !start.choice.empty()) {
+        auto quick = q;
+        quick.seconds *= 0.3;
+        q.seconds -= quick.seconds;
+        auto x = solve::minimise(p, quick);
+        if (x.outcome == solve::status::optimal || x.outcome == solve::status::infeasible) return taken(std::move(x));
+        bound = x.bound;
+        if (!x.choice.empty()) improve(start, q, x.choice);
+      }
       auto x = solve::minimise(p, q, start.choice);
+      x.bound = std::max(x.bound, bound);
       // Earlier plans of the planner come in only where the time ran out: proved plans are the same whatever came before.
       if (x.outcome == solve::status::feasible || x.outcome == solve::status::nothing_found)
         for (const auto& strategies : owner.earlier_)
           if (const auto choice = choice_of(strategies); !choice.empty()) improve(x, q, choice);
+      return taken(std::move(x));
+    }
+    solve::result taken(solve::result x) {
       if (x.choice.empty()) return x;
       known.push_back(x.choice);
       owner.remember(chosen(x));
@@ -148,7 +163,7 @@ class planner {
       const auto peak = found(ask(0.7, solve::goal::peak, limit, solve::no_peak_limit));
       if (peak.peak > budget()) slower ? refuse_within_slowdown(peak, fastest) : refuse(peak, false);
       // Among the plans of least memory, the quickest.
-      const auto quick = ask(1, solve::goal::cost, limit, peak.peak);
+      const auto quick = ask(1, solve::goal::cost, limit, peak.peak, true);
       std::ostringstream words;
       words << "least peak memory";
       if (slower) words << " within " << 100 * *r.slowdown << "% of the fastest plan" << (fastest_proved ? "" : " found");

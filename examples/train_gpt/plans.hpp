@@ -32,7 +32,6 @@ inline planned make_plans(const options& o, mmr::planner& planner) {
   // The plan that is run counts too: it may take the longest.
   mmr::progress bar("planning", 1 + static_cast<std::int64_t>(names.size()), "plans");
   std::int64_t done = 0;
-  bar.update(done, o.plan);
   if (from_file) {
     std::error_code code;
     if (!std::filesystem::exists(o.plan, code))
@@ -45,6 +44,7 @@ inline planned make_plans(const options& o, mmr::planner& planner) {
     r.slowdown = o.slowdown;
     if (!o.budget.empty()) r.budget = static_cast<std::int64_t>(mmr::parse_bytes(o.budget));
     if (o.slowdown && o.plan != "memory") mmr::fail("--slowdown bounds the memory plan; use it with --plan memory");
+    bar.update(done, o.plan);
     out.run = planner.make(r);
     out.solve_seconds = out.run.solve_seconds;
   }

@@ -61,6 +61,39 @@ TEST_CASE("an arena with nothing in it is empty") {
   CHECK(mmr::lay_out(run).bytes == 0);
 }
 
+TEST_CASE("fragmented steps, which leave every greedy order gaps, are at most 1.05 x the peak") {
+  const auto g = mlp({});
+  mmr::setting s(g, mmr::mesh::parse("a=1"));
+  // A few large sizes and short lives make one step in hundreds that is hard to lay out: these are. Bytes are drawn here,
+  // and not made by operators, whose workspaces depend on the width of the vectors that a build has.
+  for (const unsigned seed : {481u, 538u, 872u, 889u, 1350u, 1402u, 1742u, 2305u}) {
+    std::mt19937 random(seed);
+    const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+    const auto bytes = [&] {
+      constexpr int extents[] = {17, 24, 32, 40, 64};
+      std::int64_t n = 8;
+      for (int d = 1 + below(3); d > 0; --d) n *= extents[below(5)];
+      return n;
+    };
+    mmr::program run(s, std::vector<mmr::strategy>(static_cast<std::size_t>(g.ops())), 0);
+    run.steps = 30 + below(40);
+    run.buffers.clear();
+    for (int i = run.steps; i > 0; --i) run.buffers.push_back({.bytes = bytes(), .life = {0, run.steps}});
+    run.buffers.resize(run.buffers.size() / 4);
+    for (int t = 0; t < run.steps; ++t)
+      for (int i = 1 + below(3); i > 0; --i) {
+        const auto size = bytes();
+        const int more = below(3) ? below(3) : below(run.steps);
+        run.buffers.push_back({.bytes = size, .life = {t, std::min(run.steps, t + 1 + more)}});
+      }
+    const auto a = mmr::lay_out(run);
+    INFO("seed " << seed);
+    check_disjoint(run, a);
+    CHECK(static_cast<double>(a.bytes) <= 1.05 * static_cast<double>(peak_of(run)));
+    CHECK(mmr::lay_out(run).offset == a.offset);
+  }
+}
+
 TEST_CASE("arenas of real steps are at most 1.05 x the peak, under every scheme") {
   const gpt_size sizes[] = {
       {.layers = 4, .heads = 4, .embed = 128, .seq = 64, .batch = 8, .vocab = 256, .dropout = 0.1},

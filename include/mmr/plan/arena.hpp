@@ -4,6 +4,7 @@
 #include <mmr/plan/buffers.hpp>
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -83,8 +84,11 @@ class taken_bytes {
   std::vector<node> nodes_;
 };
 
-/// Places buffers in the given order, each in the tightest gap among those placed that are live with it (best fit).
-inline arena place_in_order(const std::vector<buffer>& buffers, const std::vector<int>& order, int steps) {
+/// Places buffers in the given order, each in the tightest gap among those placed that are live with it (best fit). Gives
+/// up, with nothing, once the arena is larger than `limit`. What it looked at on the way, about, is added to `work`: the
+/// time it takes, in a measure that is the same on every machine.
+inline std::optional<arena> place_in_order(const std::vector<buffer>& buffers, const std::vector<int>& order, int steps,
+                                           std::int64_t limit, std::int64_t& work) {
   arena a;
   a.offset.assign(buffers.size(), -1);
   taken_bytes placed(steps);
@@ -93,6 +97,7 @@ inline arena place_in_order(const std::vector<buffer>& buffers, const std::vecto
     const auto& b = buffers[static_cast<std::size_t>(i)];
     const auto size = aligned(b.bytes), alignment = alignment_of(b.bytes);
     placed.list(b.life, taken);
+    work += 16 + static_cast<std::int64_t>(taken.size());
     std::int64_t end = 0, best = -1, best_gap = 0;
     for (const auto& [from, to] : taken) {
       const auto gap = from - end;
@@ -102,6 +107,7 @@ inline arena place_in_order(const std::vector<buffer>& buffers, const std::vecto
     if (best < 0) best = end;
     a.offset[static_cast<std::size_t>(i)] = best;
     a.bytes = std::max(a.bytes, best + size);
+    if (a.bytes > limit) return std::nullopt;
     placed.take(b.life, {best, best + size});
   }
   return a;
@@ -112,41 +118,52 @@ inline arena place_in_order(const std::vector<buffer>& buffers, const std::vecto
 /// Lays out the buffers of a program. Greedy orders known to come close to the peak (by size, by length of life, by area:
 /// Sekiyama et al., arXiv 1804.10001) are tried until one reaches the least that any layout takes; the slow ones only
 /// where more than a thousandth is left to win, and repairs where it is more than a fiftieth. The smallest arena wins.
+/// Everything is reckoned and bounded in integers, never in time: ranks must lay a program out alike, however they were
+/// built, and find what was predicted.
 inline arena lay_out(const program& run) {
   const auto& buffers = run.buffers;
+  const auto at = [&](int i) -> const buffer& { return buffers[static_cast<std::size_t>(i)]; };
   std::vector<int> used;
   for (std::size_t i = 0; i < buffers.size(); ++i)
     if (buffers[i].bytes > 0 && buffers[i].life.begin < buffers[i].life.end) used.push_back(static_cast<int>(i));
-  if (used.empty()) return detail::place_in_order(buffers, {}, run.steps);
+  if (used.empty()) return {std::vector<std::int64_t>(buffers.size(), -1), 0};
   // No layout is smaller than the padded buffers of the fullest step.
   live_sum padded(run.steps);
-  for (int i : used) {
-    const auto& b = buffers[static_cast<std::size_t>(i)];
-    padded.add(b.life, detail::aligned(b.bytes));
-  }
+  for (int i : used) padded.add(at(i).life, detail::aligned(at(i).bytes));
   const auto at_steps = padded.at_steps();
   const auto fullest = std::max_element(at_steps.begin(), at_steps.end());
   const auto floor = *fullest;
   const auto peak_step = static_cast<int>(fullest - at_steps.begin());
-  const auto life = [&](int i) { return buffers[static_cast<std::size_t>(i)].life; };
-  const auto length = [&](int i) { return static_cast<double>(life(i).end - life(i).begin); };
-  const auto size = [&](int i) { return static_cast<double>(buffers[static_cast<std::size_t>(i)].bytes); };
+  const auto size = [&](int i) { return at(i).bytes; };
+  const auto length = [&](int i) { return std::int64_t{at(i).life.end} - at(i).life.begin; };
   // Buffers that live through the whole step go first in every order, as none can take the place of another.
-  const auto whole = [&](int i) { return length(i) >= run.steps ? 1.0 : 0.0; };
-  const auto at_peak = [&](int i) { return life(i).begin <= peak_step && peak_step < life(i).end ? 1.0 : 0.0; };
-  std::optional<arena> best;
+  const auto whole = [&](int i) { return length(i) >= run.steps; };
+  const auto at_peak = [&](int i) { return at(i).life.begin <= peak_step && peak_step < at(i).life.end; };
+
+  constexpr auto unlimited = std::numeric_limits<std::int64_t>::max();
+  std::int64_t work = 0;
+  arena best{{}, unlimited};
+  std::vector<int> best_order;
+  const auto attempt = [&](const std::vector<int>& order, std::int64_t limit) {
+    auto a = detail::place_in_order(buffers, order, run.steps, limit, work);
+    if (a && a->bytes < best.bytes) best = *a, best_order = order;
+    return a;
+  };
+  const auto ends_highest = [&](int i, const arena& a) {
+    return a.offset[static_cast<std::size_t>(i)] + detail::aligned(at(i).bytes) == a.bytes;
+  };
+
   std::vector<std::vector<int>> orders;
   const auto consider = [&](std::int64_t enough, auto first, auto key) {
-    if (best && best->bytes <= enough) return;
+    if (best.bytes <= enough) return;
     auto& order = orders.emplace_back(used);
     std::stable_sort(order.begin(), order.end(), [&](int i, int j) {
-      return std::tuple{-whole(i), -first(i), -key(i)} < std::tuple{-whole(j), -first(j), -key(j)};
+      return std::tuple{whole(i), first(i), key(i)} > std::tuple{whole(j), first(j), key(j)};
     });
-    auto other = detail::place_in_order(buffers, order, run.steps);
-    if (!best || other.bytes < best->bytes) best = std::move(other);
+    attempt(order, unlimited);
   };
-  const auto none = [](int) { return 0.0; };
-  const auto end = [&](int i) { return static_cast<double>(life(i).end); };
+  const auto none = [](int) { return false; };
+  const auto end = [&](int i) { return at(i).life.end; };
   const auto area = [&](int i) { return size(i) * length(i); };
   consider(floor, none, size);
   consider(floor, none, end);
@@ -156,16 +173,43 @@ inline arena lay_out(const program& run) {
   // These leave many small gaps on their way, and take the longer to place.
   consider(floor + floor / 1000, none, area);
   consider(floor + floor / 1000, at_peak, area);
+
   // Where all of them leave gaps, whatever ended highest is placed first, a few times over.
+  const auto enough = floor + floor / 50;
   for (auto& order : orders)
-    for (int tries = 0; tries < 16 && best->bytes > floor + floor / 50; ++tries) {
-      auto a = detail::place_in_order(buffers, order, run.steps);
-      if (a.bytes < best->bytes) best = a;
-      std::stable_partition(order.begin(), order.end(), [&](int i) {
-        return whole(i) > 0 || a.offset[static_cast<std::size_t>(i)] + detail::aligned(buffers[static_cast<std::size_t>(i)].bytes) == a.bytes;
-      });
+    for (int tries = 0; tries < 16 && best.bytes > enough; ++tries) {
+      const auto a = attempt(order, unlimited);
+      std::stable_partition(order.begin(), order.end(), [&](int i) { return whole(i) || ends_highest(i, *a); });
     }
-  return *best;
+
+  // Where gaps are left even so, buffers change their places in the best order, one at a time: as often one that ends
+  // highest as any. A change stays if the arena grows no larger, and at times when it does, as many arenas can only shrink
+  // by way of larger ones. The more is left to win, the longer this goes on.
+  auto order = best_order;
+  auto now = best;
+  const auto fixed = std::find_if_not(order.begin(), order.end(), whole) - order.begin();
+  const auto movable = static_cast<std::uint64_t>(std::ssize(order) - fixed);
+  std::uint64_t state = 1;
+  const auto below = [&](std::uint64_t n) {  // a generator of its own, as every platform must draw the same
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return static_cast<std::ptrdiff_t>((state >> 33) % n);
+  };
+  const auto start = work;
+  const auto effort = [&] { return best.bytes > floor + floor / 32 ? std::int64_t{40'000'000} : std::int64_t{4'000'000}; };
+  while (movable > 1 && best.bytes > enough && work - start < effort()) {
+    std::vector<std::ptrdiff_t> highest;
+    for (auto i = fixed; i < std::ssize(order); ++i)
+      if (ends_highest(order[static_cast<std::size_t>(i)], now)) highest.push_back(i);
+    const bool any = highest.empty() || below(2) == 0;
+    const auto from = any ? fixed + below(movable) : highest[static_cast<std::size_t>(below(highest.size()))];
+    const auto to = fixed + below(movable);
+    const auto slack = below(8) == 0 ? floor / 50 : 0;
+    auto other = order;
+    const auto first = other.begin() + std::min(from, to), last = other.begin() + std::max(from, to) + 1;
+    std::rotate(first, to < from ? last - 1 : first + 1, last);
+    if (auto a = attempt(other, now.bytes + slack)) now = std::move(*a), order = std::move(other);
+  }
+  return best;
 }
 
 }  // namespace mmr

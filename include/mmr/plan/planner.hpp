@@ -21,7 +21,7 @@ struct plan_request {
   std::string scheme{};                  ///< a fixed scheme instead of the whole space; least time within it
   scheme_axes axes{};                    ///< of the model, for the schemes
   pins fixed{};
-  double seconds = 60;                   ///< of solving, at most, for all questions that the plan takes
+  double seconds = 60;                   ///< of solving, for all questions that the plan takes
 };
 
 /// Plans for one graph on one mesh. Keeps what several plans share.
@@ -185,11 +185,12 @@ class planner {
       }
       const bool least = time.outcome == solve::status::optimal;
       // A fixed scheme leaves nothing worth a second search.
-      if (!r.scheme.empty()) return finish(scheme_name(), "least time within the scheme", time, goal::time, time.bound, least, least);
+      if (!r.scheme.empty())
+        return finish(scheme_name(), "least time within the scheme", time, goal::time, time.bound, least, least);
       // Among the quickest plans, the one of least memory.
       const auto lean = ask(1, solve::goal::peak, time.cost, budget());
-      return finish("time", r.budget ? "least time within the byte budget, then least memory" : "least time, then least memory",
-                    lean, goal::time, time.bound, least, least && lean.outcome == solve::status::optimal);
+      const char* words = r.budget ? "least time within the byte budget, then least memory" : "least time, then least memory";
+      return finish("time", words, lean, goal::time, time.bound, least, least && lean.outcome == solve::status::optimal);
     }
 
     /// Along a mesh axis of one rank Megatron-LM splits nothing: what is left of it is data parallelism.
@@ -213,7 +214,8 @@ class planner {
       const auto limit = " the budget of " + std::to_string(*r.budget) + " bytes a rank" + within;
       const auto known_bytes = " " + std::to_string(least.peak) + " bytes";
       const auto proved_bytes = std::max(static_cast<std::int64_t>(least.bound), ruled_out ? *r.budget + 1 : 0);
-      const auto needed = "at least " + std::to_string(proved_bytes) + " bytes are proved to be needed, and the best plan found takes" + known_bytes;
+      const auto needed = "at least " + std::to_string(proved_bytes) +
+                          " bytes are proved to be needed, and the best plan found takes" + known_bytes;
       if (proved_bytes <= *r.budget)
         fail("no plan that keeps", limit, " was found in ", r.seconds, " seconds, and none is proved to be impossible: ", needed,
              "; give the solver more time, or raise the budget", or_else);

@@ -6,8 +6,13 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "mmr/solve/ascent.hpp"
+#include "mmr/solve/brute_force.hpp"
+#include "mmr/solve/cost_descent.hpp"
 #include "mmr/solve/descent.hpp"
 #include "mmr/solve/held_bytes.hpp"
+#include "mmr/solve/neighbourhood.hpp"
+#include "mmr/solve/reduce.hpp"
 #include "mmr/solve/solve.hpp"
 #include "mmr/solve/tie.hpp"
 #include "solve/gpt_like.hpp"
@@ -72,4 +77,78 @@ TEST_CASE("a descent never leaves its limits nor loses ground") {
     }
   }
   CHECK(better > 100);
+}
+
+TEST_CASE("a descent on costs keeps the limit and never pays more") {
+  std::mt19937 draw(29);
+  int better = 0;
+  for (int i = 0; i < 300; ++i) {
+    const auto p = i % 2 == 0 ? test::random_problem(draw, 12, 4) : test::tied_problem(draw, 12, 4);
+    std::vector<int> start;
+    for (const auto& n : p.nodes) start.push_back(static_cast<int>(draw() % n.cost.size()));
+    const auto before = evaluate(p, start);
+    if (!(before.cost < infinity)) continue;
+    const auto after = evaluate(p, cost_descent(p, before.peak).run(start, [] { return false; }));
+    CHECK(after.cost <= before.cost);
+    CHECK(after.peak <= before.peak);
+    better += after.cost < before.cost;
+  }
+  CHECK(better > 50);
+}
+
+TEST_CASE("prices of all steps bound from below, round within the limit, and drop nothing that is news") {
+  std::mt19937 draw(31);
+  int rounded = 0, dropped = 0;
+  for (int i = 0; i < 200; ++i) {
+    const auto p = reduce(i % 2 == 0 ? test::random_problem(draw, 7, 4) : test::tied_problem(draw, 7, 4)).small;
+    if (p.nodes.empty()) continue;
+    const auto least = brute_force(p, {goal::peak});
+    if (least.outcome != status::optimal) continue;
+    const std::int64_t limit = least.peak + static_cast<std::int64_t>(draw() % 20);
+    const auto truth = brute_force(p, {goal::cost, infinity, limit});
+    price_ascent ascent(p, limit, {});
+    for (int n = 0; n < 60; ++n) {
+      REQUIRE(ascent.iterate(truth.cost, truth.cost));
+      CHECK(ascent.bound() <= truth.cost * (1 + 1e-9));
+      const auto choice = ascent.rounded(true);
+      if (choice.empty()) continue;
+      const auto e = evaluate(p, choice);
+      // What holds transient bytes on edges may round beyond the limit: the caller evaluates.
+      rounded += e.peak <= limit;
+    }
+    // A cutoff at the optimum leaves the optimum.
+    for (const auto& node : ascent.messages().dead())
+      dropped += static_cast<int>(std::count(node.begin(), node.end(), 1));
+    for (std::size_t v = 0; v < p.nodes.size(); ++v)
+      CHECK(std::count(ascent.messages().dead()[v].begin(), ascent.messages().dead()[v].end(), 0) > 0);
+  }
+  CHECK(rounded > 1000);
+  CHECK(dropped > 100);
+}
+
+TEST_CASE("freed nodes with the rest as it was cost and hold what the whole does") {
+  std::mt19937 draw(37);
+  for (int i = 0; i < 200; ++i) {
+    const auto p = reduce(i % 2 == 0 ? test::random_problem(draw, 12, 4) : test::tied_problem(draw, 12, 4)).small;
+    if (p.nodes.empty()) continue;
+    std::vector<int> choice, other, nodes{static_cast<int>(draw() % p.nodes.size())}, members;
+    for (const auto& n : p.nodes) {
+      choice.push_back(static_cast<int>(draw() % n.cost.size()));
+      other.push_back(static_cast<int>(draw() % n.cost.size()));
+    }
+    grow(p, edges_by_node(p), nodes, 1 + draw() % p.nodes.size());
+    const auto part = freed(p, choice, edges_by_node(p), nodes, members);
+    validate(part);
+    std::vector<int> was, is;
+    auto changed = choice;
+    for (int v : members) {
+      was.push_back(choice[static_cast<std::size_t>(v)]);
+      is.push_back(other[static_cast<std::size_t>(v)]);
+      changed[static_cast<std::size_t>(v)] = is.back();
+    }
+    const auto a = evaluate(p, choice), b = evaluate(p, changed), pa = evaluate(part, was), pb = evaluate(part, is);
+    CHECK(pa.bytes == a.bytes);
+    CHECK(pb.bytes == b.bytes);
+    if (a.cost < infinity && b.cost < infinity) CHECK(pb.cost - pa.cost == b.cost - a.cost);
+  }
 }

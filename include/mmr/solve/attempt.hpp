@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "mmr/solve/cost_descent.hpp"
 #include "mmr/solve/descent.hpp"
 #include "mmr/solve/evaluate.hpp"
 #include "mmr/solve/problem.hpp"
@@ -111,11 +112,15 @@ class attempt {
     // The way back is long for large problems: only what may be news is taken there.
     const double value = for_cost_ ? e.cost + constant_ : static_cast<double>(e.peak);
     if (e.cost < infinity && value <= best() * (1 + cost_tolerance) && e.peak <= r_.peak_limit) {
-      auto full = choice;
-      for (auto way = chain_.rbegin(); way != chain_.rend(); ++way) full = way->expand(full);
-      offer(full);
+      offer(expanded(choice, 0));
     }
     return e;
+  }
+
+  /// A choice of the problem as it was after the first `to` reductions, from one after the first `from` (all of them).
+  std::vector<int> expanded(std::vector<int> choice, std::size_t to, std::size_t from = ~std::size_t{0}) const {
+    for (std::size_t i = std::min(from, chain_.size()); i-- > to;) choice = chain_[i].expand(choice);
+    return choice;
   }
 
   void take(reduction step) {
@@ -129,7 +134,9 @@ class attempt {
   }
 
   void polish() {
-    offer(descent(original_, r_).run(out_.choice, 8, [&] { return out_of_time(); }));
+    const auto stop = [&] { return out_of_time(); };
+    offer(for_cost_ ? cost_descent(original_, r_.peak_limit).run(out_.choice, stop)
+                    : descent(original_, r_).run(out_.choice, 8, stop));
   }
 
   /// The greatest peak that is still of interest.

@@ -54,11 +54,12 @@ class diffusion {
       for (std::size_t s = 0; s < dead_[v].size(); ++s)
         if (dead_[v][s]) node_[first_[v] + s] = infinity;
     }
-    std::vector<double> row_major;
+    bool tables_change = false;
     for (std::size_t i = 0; i < p_.edges.size(); ++i) {
       const auto& e = p_.edges[i];
       const auto& t = tables_[i];
       if (filled_ && e.uses.empty() && prices.cost() == last_cost_price_) continue;
+      tables_change = true;
       prices.of(e.cost, e.uses, table_.data() + t.of_v);
       const auto columns = at(e.v_classes), rows = at(e.u_classes);
       for (std::size_t a = 0; a < rows; ++a)
@@ -71,8 +72,9 @@ class diffusion {
     last_cost_price_ = prices.cost();
     filled_ = true;
     close_classes();
-    // The bound is the sum of node minima only while every edge's least entry is 0: one sweep back restores that.
-    sweep(false, infinity);
+    // The bound is the sum of node minima only while no edge's entry is below 0: one sweep back restores that.
+    if (tables_change) return sweep(false, infinity);
+    for (std::size_t v = 0; v < links_.size(); ++v) least_[v] = least_of(v);
   }
 
   /// One pass along the order and one back. Strategies that cannot be in a choice below `cutoff` are taken out.
@@ -93,6 +95,41 @@ class diffusion {
   bool chose_all() const { return std::find(choice_.begin(), choice_.end(), -1) == choice_.end(); }
   /// dead()[v][s] is set for strategies taken out.
   const std::vector<std::vector<char>>& dead() const { return dead_; }
+
+  /// A choice made node by node along the order (or against it) with what the nodes before have really chosen and what
+  /// the messages say of those behind: at each node the strategies are offered to `accept(node, strategy)`, best first,
+  /// until one is taken. Empty where a node finds none.
+  template <class Accept>
+  std::vector<int> choose(bool forward, Accept accept) const {
+    const auto n = links_.size();
+    std::vector<int> choice(n, -1);
+    std::vector<double> given;
+    std::vector<int> ranked;
+    for (std::size_t i = 0; i < n; ++i) {
+      const auto v = forward ? i : n - 1 - i;
+      const auto k = dead_[v].size();
+      given.assign(node_.begin() + static_cast<std::ptrdiff_t>(first_[v]),
+                   node_.begin() + static_cast<std::ptrdiff_t>(first_[v] + k));
+      for (const auto& l : links_[v]) {
+        const double* row = l.earlier == forward
+                                ? table_.data() + l.table + at((*l.other_class)[at(choice[l.other])]) * l.my_classes
+                                : message_.data() + l.mine;
+        for (std::size_t s = 0; s < k; ++s) given[s] += row[at((*l.my_class)[s])];
+      }
+      ranked.clear();
+      for (std::size_t s = 0; s < k; ++s)
+        if (given[s] < infinity) ranked.push_back(static_cast<int>(s));
+      std::sort(ranked.begin(), ranked.end(),
+                [&](int a, int b) { return std::pair(given[at(a)], a) < std::pair(given[at(b)], b); });
+      for (int s : ranked)
+        if (accept(v, s)) {
+          choice[v] = s;
+          break;
+        }
+      if (choice[v] < 0) return {};
+    }
+    return choice;
+  }
 
   /// The priced sum with its costs where the messages moved them: every choice has the same total.
   resource reparametrised() const {
@@ -231,14 +268,22 @@ class diffusion {
         for (double& s_least : spread_) s_least = s_least < infinity ? share_[v] * (s_least - least) : 0;
         for (std::size_t c = 0; c < l.my_classes; ++c) mine[c] -= spread_[c];
       }
-      given_.assign(own, own + k);
-      for (const auto& l : links_[v])
-        for (std::size_t s = 0; s < k; ++s) given_[s] += message_[l.mine + at((*l.my_class)[s])];
-      const double left = *std::min_element(given_.begin(), given_.end());
+      const double left = least_of(v);
       bound_now += left - least_[v];
       least_[v] = left;
     }
     if (closes) close_classes();
+  }
+
+  /// The least that node v costs with its messages.
+  double least_of(std::size_t v) {
+    const double* own = node_.data() + first_[v];
+    given_.assign(own, own + dead_[v].size());
+    for (const auto& l : links_[v]) {
+      const double* mine = message_.data() + l.mine;
+      for (std::size_t s = 0; s < given_.size(); ++s) given_[s] += mine[(*l.my_class)[s]];
+    }
+    return *std::min_element(given_.begin(), given_.end());
   }
 
   const problem& p_;

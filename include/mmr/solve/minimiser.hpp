@@ -5,13 +5,18 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <future>
+#include <random>
 #include <utility>
 #include <vector>
 
+#include "mmr/solve/ascent.hpp"
 #include "mmr/solve/cbc.hpp"
+#include "mmr/solve/cost_descent.hpp"
 #include "mmr/solve/diffusion.hpp"
 #include "mmr/solve/elimination.hpp"
 #include "mmr/solve/evaluate.hpp"
+#include "mmr/solve/neighbourhood.hpp"
 #include "mmr/solve/pricing.hpp"
 #include "mmr/solve/problem.hpp"
 #include "mmr/solve/reduce.hpp"
@@ -42,6 +47,8 @@ class minimiser : public priced_attempt {
     keep_to_limit();
     if (infeasible_) return closed();
     first_prices();
+    if (for_cost_ && r_.peak_limit < no_peak_limit && out_.after.strategies > many_strategies) climb();
+    if (done() || out_of_time()) return closed();
     for (int round = 0; round < 6; ++round) {
       if (done()) return closed();
       const auto before = size_of(small_).strategies;
@@ -68,6 +75,97 @@ class minimiser : public priced_attempt {
   }
 
  private:
+  /// Beyond this many, exact searches and splits come too dear: prices of all steps, roundings and neighbourhoods go
+  /// first, until what is left is small.
+  static constexpr int many_strategies = 20000;
+  static constexpr std::size_t freed_nodes = 700;  // of a neighbourhood: chosen anew in about a second
+
+  // --- prices of all steps
+  // -------------------------------------------------------------------------------------------------
+
+  /// Bounds and rounds by prices of all steps and drops what cannot be news; beside that, on a second core, parts of
+  /// the best choice are chosen anew. Both meet after fixed amounts of work, so that the answer does not depend on
+  /// speed.
+  void climb() {
+    // What is dropped later may be part of the best choice: its parts are chosen anew in the problem as it is now.
+    const problem wide = small_;
+    const auto depth = chain_.size();
+    std::vector<int> best_of_wide;
+    std::vector<double> prices;
+    std::future<std::vector<int>> parts;
+    std::uint64_t batch = 0;
+    const auto collect = [&] {
+      if (!parts.valid()) return;
+      auto choice = parts.get();
+      offer(expanded(choice, 0, depth));
+      if (evaluate(wide, choice).cost < evaluate(wide, best_of_wide).cost) best_of_wide = std::move(choice);
+    };
+    while (!out_of_time() && out_.after.strategies > many_strategies) {
+      price_ascent ascent(small_, r_.peak_limit, prices);
+      cost_descent descent(small_, r_.peak_limit);
+      for (int i = 1; !out_of_time(); ++i) {
+        if (!ascent.iterate(best() - constant_, target() - constant_)) {
+          infeasible_ = true;
+          break;
+        }
+        raise(ascent.bound() + constant_);
+        if (done()) break;
+        if (i <= 3 || i % 25 == 0) {
+          auto choice = ascent.rounded(true);
+          if (!choice.empty()) {
+            choice = descent.run(choice, [&] { return out_of_time(); });
+            const double before = best();
+            offer_small(choice);
+            if (best() < before) best_of_wide = expanded(choice, depth);
+          }
+          if (done()) break;
+        }
+        if (i % 100 != 0) continue;
+        collect();
+        if (done()) break;
+        if (!best_of_wide.empty() && out_.bound > 0.8 * best()) {
+          const auto seed = r_.seed + 1000003 * ++batch;
+          parts = std::async(std::launch::async, [&wide, choice = best_of_wide, seed, this] {
+            return with_parts_anew(wide, choice, seed, 4);
+          });
+        }
+        std::size_t dead = 0;
+        for (const auto& node : ascent.messages().dead())
+          dead += static_cast<std::size_t>(std::count(node.begin(), node.end(), 1));
+        if (dead * 10 > static_cast<std::size_t>(out_.after.strategies)) break;
+      }
+      if (done() || out_of_time()) break;
+      prices = ascent.prices();
+      dead_ = ascent.messages().dead();
+      if (!shrink() || done()) break;
+    }
+    collect();
+  }
+
+  /// Frees parts of a choice of `wide`, one after another, and takes what is better.
+  std::vector<int> with_parts_anew(const problem& wide, std::vector<int> choice, std::uint64_t seed, int count) const {
+    std::mt19937_64 draw(seed);
+    const auto edges_of = edges_by_node(wide);
+    for (int n = 0; n < count && !out_of_time(); ++n) {
+      // What hangs together, and what competes for the bytes of a full step, by turns.
+      auto nodes = n % 2 == 0 ? std::vector<int>{static_cast<int>(draw() % wide.nodes.size())}
+                              : live_at_full_step(wide, choice, draw, freed_nodes / 3);
+      grow(wide, edges_of, nodes, freed_nodes);
+      std::vector<int> members;
+      const auto part = freed(wide, choice, edges_of, nodes, members);
+      std::vector<int> start;
+      for (int v : members) start.push_back(choice[at(v)]);
+      request sub{goal::cost, infinity, r_.peak_limit, r_.seconds - watch_.seconds(), r_.seed};
+      effort little;
+      little.most_branches = 8;
+      little.programs = false;
+      const auto answer = minimiser(part, sub, little).run(start);
+      if (answer.choice.empty()) continue;
+      for (std::size_t i = 0; i < members.size(); ++i) choice[at(members[i])] = answer.choice[i];
+    }
+    return choice;
+  }
+
   // --- search
   // -----------------------------------------------------------------------------------------------------------
 

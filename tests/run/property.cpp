@@ -238,6 +238,12 @@ TEST_CASE("arenas of drawn steps are little larger than what is live at once") {
   CHECK(worst <= 1.05);
 }
 
+TEST_CASE("clipping asks for no norm where no gradient reaches a parameter") {
+  const random_graph model(16954, {17, 24, 32, 40, 64}, 70000);
+  for (int o = 0; o < model.graph().ops(); ++o)
+    if (model.graph().op(o).rules) CHECK(model.graph().op(o).rules->name() != "sum_of");
+}
+
 TEST_CASE("draws cover every built-in operator, and ranks that hold nothing") {
   std::set<std::string> seen;
   int empty = 0, accumulated = 0, tied = 0;

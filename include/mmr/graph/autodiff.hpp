@@ -44,7 +44,7 @@ class autodiff {
     b_.grads[loss] = b_.emit(op::constant{1.0, b_.g.tensor_of(loss).type}, {});
     for (op_id o = forward_ops - 1; o >= 0; --o) back(o);
     b_.when = phase::update;
-    if (rule_.clip_norm > 0) clip();
+    if (rule_.clip_norm > 0 && !waiting_.empty()) clip();  // there may be no gradient at all
     for (const auto& [parameter, gradient] : waiting_) update(parameter, gradient);
   }
 

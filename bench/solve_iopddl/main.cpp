@@ -46,6 +46,10 @@ int run(const std::string& file, double seconds, std::uint64_t seed) {
   std::printf("%s after %.2f s: cost %s, bound %.0f; reduced to %d nodes, %d strategies, %d edges; %ld MiB\n",
               std::string(name_of(found.outcome)).c_str(), elapsed(), cost ? contest::text_of(*cost).c_str() : "none",
               found.bound, found.after.nodes, found.after.strategies, found.after.edges, used.ru_maxrss / 1024);
+  if (found.outcome == mmr::solve::status::infeasible)
+    std::cerr << "solve_iopddl: no choice keeps the usage limit and all that is forbidden; this is proved\n";
+  if (found.outcome == mmr::solve::status::nothing_found)
+    std::cerr << "solve_iopddl: " << seconds << " s were too short to find any choice; give more\n";
   std::printf("[");
   for (std::size_t v = 0; v < found.choice.size(); ++v) std::printf("%s%d", v == 0 ? "" : ", ", found.choice[v]);
   std::printf("]\n");
@@ -59,12 +63,15 @@ int main(int count, char** words) {
   std::string file;
   double seconds = 60;
   std::uint64_t seed = 0;
-  app.add_option("file", file, "instance, .json or .json.gz")->required();
-  app.add_option("seconds", seconds, "wall time for solving; reading comes on top")
-      ->required()
+  app.add_option("file", file, "instance, .json or .json.gz");
+  app.add_option("seconds", seconds, "wall time for solving; reading comes on top (default 60)")
       ->check(CLI::Range(0.0, 1e6));
   app.add_option("--seed", seed, "of what is drawn at random");
   CLI11_PARSE(app, count, words);
+  if (file.empty()) {  // run among all benches, with nothing to read
+    std::cout << app.help();
+    return 0;
+  }
   try {
     return run(file, seconds, seed);
   } catch (const std::exception& e) {

@@ -72,7 +72,10 @@ struct options {
       return std::string("train_gpt: ") + e.what() + "; --help lists the options\n";
     });
     app.option_defaults()->always_capture_default()->take_last();
-    app.add_option("--data", data, "text file, or a folder of them; its bytes are the tokens")->check(not_empty());
+    // Named and not spelled out: help should not depend on where the project lies.
+    app.add_option("--data", data, "text file, or a folder of them; its bytes are the tokens")
+        ->check(not_empty())
+        ->default_str("mmr's headers");
     auto* by_ranks = app.add_option("--ranks", ranks, "ranks, as a mesh of one axis")->check(whole_number(1, most_ranks));
     app.add_option("--mesh", mesh, "mesh, as data=2,model=2")->excludes(by_ranks)->check(not_empty());
     app.add_option("--comm", comm, "how ranks talk")->check(not_empty())->check(CLI::IsMember({"threads", "mpi"}));

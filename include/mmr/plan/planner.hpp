@@ -35,7 +35,8 @@ class planner {
   /// takes it), where none that does was found in time, or where the pins leave nothing. Where the time runs out, the plan
   /// is no worse than the schemes, nor than what this planner found before.
   plan make(const plan_request& r) {
-    if (r.slowdown && !(*r.slowdown >= 0 && *r.slowdown < 1e6)) fail("the slowdown is ", *r.slowdown, "; give 0 or more (0.05 is 5%)");
+    if (r.slowdown && !(*r.slowdown >= 0 && *r.slowdown < 1e6))
+      fail("the slowdown is ", *r.slowdown, "; give 0 to 1000000 (0.05 is 5%)");
     if (r.budget && *r.budget < 1) fail("the budget is ", *r.budget, " bytes; give at least 1");
     search find(*this, r);
     if (r.scheme.empty()) find.learn_from_schemes();

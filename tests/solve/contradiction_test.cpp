@@ -62,15 +62,16 @@ TEST_CASE("a descent never leaves its limits nor loses ground") {
   int better = 0;
   for (int i = 0; i < 300; ++i) {
     const auto p = i % 2 == 0 ? test::random_problem(draw, 12, 4) : test::tied_problem(draw, 12, 4);
-    std::vector<int> start;
-    for (const auto& n : p.nodes) start.push_back(static_cast<int>(draw() % n.cost.size()));
+    const auto start = test::random_choice(draw, p);
     const auto before = evaluate(p, start);
     if (!(before.cost < infinity)) continue;
     for (const auto aim : {goal::cost, goal::peak}) {
       request r{aim};
       if (draw() % 2) r.peak_limit = before.peak;
       if (draw() % 2) r.cost_limit = before.cost;
-      const auto after = evaluate(p, descent(p, r).run(start, 8, [] { return false; }));
+      const auto never = [] { return false; };
+      const auto after = evaluate(
+          p, aim == goal::cost ? cost_descent(p, r.peak_limit).run(start, never) : descent(p, r).run(start, 8, never));
       CHECK(keeps(after, r));
       CHECK((aim == goal::cost ? after.cost <= before.cost * (1 + 1e-9) : after.peak <= before.peak));
       better += aim == goal::cost ? after.cost < before.cost : after.peak < before.peak;
@@ -84,8 +85,7 @@ TEST_CASE("a descent on costs keeps the limit and never pays more") {
   int better = 0;
   for (int i = 0; i < 300; ++i) {
     const auto p = i % 2 == 0 ? test::random_problem(draw, 12, 4) : test::tied_problem(draw, 12, 4);
-    std::vector<int> start;
-    for (const auto& n : p.nodes) start.push_back(static_cast<int>(draw() % n.cost.size()));
+    const auto start = test::random_choice(draw, p);
     const auto before = evaluate(p, start);
     if (!(before.cost < infinity)) continue;
     const auto after = evaluate(p, cost_descent(p, before.peak).run(start, [] { return false; }));
@@ -110,7 +110,7 @@ TEST_CASE("prices of all steps bound from below, round within the limit, and dro
     for (int n = 0; n < 60; ++n) {
       REQUIRE(ascent.iterate(truth.cost, truth.cost));
       CHECK(ascent.bound() <= truth.cost * (1 + 1e-9));
-      const auto choice = ascent.rounded(true);
+      const auto choice = ascent.rounded();
       if (choice.empty()) continue;
       const auto e = evaluate(p, choice);
       // What holds transient bytes on edges may round beyond the limit: the caller evaluates.
@@ -131,11 +131,8 @@ TEST_CASE("freed nodes with the rest as it was cost and hold what the whole does
   for (int i = 0; i < 200; ++i) {
     const auto p = reduce(i % 2 == 0 ? test::random_problem(draw, 12, 4) : test::tied_problem(draw, 12, 4)).small;
     if (p.nodes.empty()) continue;
-    std::vector<int> choice, other, nodes{static_cast<int>(draw() % p.nodes.size())}, members;
-    for (const auto& n : p.nodes) {
-      choice.push_back(static_cast<int>(draw() % n.cost.size()));
-      other.push_back(static_cast<int>(draw() % n.cost.size()));
-    }
+    std::vector<int> nodes{static_cast<int>(draw() % p.nodes.size())}, members;
+    const auto choice = test::random_choice(draw, p), other = test::random_choice(draw, p);
     grow(p, edges_by_node(p), nodes, 1 + draw() % p.nodes.size());
     const auto part = freed(p, choice, edges_by_node(p), nodes, members);
     validate(part);

@@ -115,6 +115,13 @@ inline mmr::solve::problem tied_problem(std::mt19937& draw, int most_nodes = 6, 
   return p;
 }
 
+/// Any strategy for every node.
+inline std::vector<int> random_choice(std::mt19937& draw, const mmr::solve::problem& p) {
+  std::vector<int> out;
+  for (const auto& n : p.nodes) out.push_back(static_cast<int>(draw() % n.cost.size()));
+  return out;
+}
+
 /// Groups of nodes with equal numbers of strategies.
 inline std::vector<int> random_groups(std::mt19937& draw, const mmr::solve::problem& p) {
   std::vector<int> group, leader;

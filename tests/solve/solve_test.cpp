@@ -124,9 +124,7 @@ TEST_CASE("a tied problem costs what its expansion costs, step by step") {
     const auto group = test::random_groups(draw, p);
     const auto tied = mmr::solve::tie(p, group);
     validate(tied);
-    std::vector<int> choice;
-    for (std::size_t v = 0; v < tied.nodes.size(); ++v)
-      choice.push_back(static_cast<int>(draw() % tied.nodes[v].cost.size()));
+    const auto choice = test::random_choice(draw, tied);
     const auto of_tied = evaluate(tied, choice), of_all = evaluate(p, expand(choice, group));
     CHECK(of_tied.cost == of_all.cost);
     CHECK(of_tied.bytes == of_all.bytes);
@@ -142,8 +140,7 @@ TEST_CASE("a reduced problem keeps cost and peak of every choice that it still o
     const auto reduced = reduce(p);
     if (reduced.infeasible) continue;
     validate(reduced.small);
-    std::vector<int> choice;
-    for (const auto& n : reduced.small.nodes) choice.push_back(static_cast<int>(draw() % n.cost.size()));
+    const auto choice = test::random_choice(draw, reduced.small);
     const auto of_small = evaluate(reduced.small, choice), of_all = evaluate(p, reduced.expand(choice));
     CHECK(of_small.cost + reduced.constant == of_all.cost);
     CHECK(of_small.peak == of_all.peak);

@@ -83,23 +83,9 @@ class price_ascent {
   const std::vector<double>& prices() const { return best_price_; }
 
   /// A choice within the limit that follows the messages; empty where the way leads to none.
-  std::vector<int> rounded(bool forward) const {
-    // What is not chosen yet counts with the least it can hold.
-    std::vector<std::int64_t> change(static_cast<std::size_t>(p_.steps) + 1, 0);
-    for (std::size_t v = 0; v < p_.nodes.size(); ++v)
-      for (const auto& use : p_.nodes[v].uses) {
-        const auto least = *std::min_element(use.bytes.begin(), use.bytes.end());
-        change[static_cast<std::size_t>(use.begin)] += least;
-        change[static_cast<std::size_t>(use.end)] -= least;
-      }
-    std::vector<std::int64_t> bytes(static_cast<std::size_t>(p_.steps));
-    std::int64_t sum = 0;
-    for (std::size_t t = 0; t < bytes.size(); ++t) {
-      sum += change[t];
-      bytes[t] = sum + (p_.base.empty() ? 0 : p_.base[t]);
-    }
-    held_bytes held(bytes);
-    return messages_.choose(forward, [&](std::size_t v, int s) {
+  std::vector<int> rounded() const {
+    held_bytes held(least_bytes(p_));  // what is not chosen yet counts with the least it can hold
+    return messages_.choose([&](std::size_t v, int s) {
       const auto hold = [&](std::int64_t sign) {
         for (const auto& use : p_.nodes[v].uses)
           held.add(

@@ -64,11 +64,11 @@ class cost_descent {
   static std::size_t at(int i) { return static_cast<std::size_t>(i); }
   std::size_t other(const link& l) const { return at(l.first ? p_.edges[l.edge].v : p_.edges[l.edge].u); }
 
-  double entry(const link& l, std::size_t mine, std::size_t theirs) const {
+  /// Where an edge's tables hold what strategies of this node and of the other end take together.
+  std::size_t pair(const link& l, std::size_t mine, std::size_t theirs) const {
     const auto& e = p_.edges[l.edge];
-    const auto a = at(l.first ? e.u_class[mine] : e.v_class[mine]),
-               b = at(l.first ? e.v_class[theirs] : e.u_class[theirs]);
-    return e.cost[l.first ? a * at(e.v_classes) + b : b * at(e.v_classes) + a];
+    return l.first ? at(e.u_class[mine]) * at(e.v_classes) + at(e.v_class[theirs])
+                   : at(e.u_class[theirs]) * at(e.v_classes) + at(e.v_class[mine]);
   }
 
   /// What each strategy of v costs with its edges while the others stay, and into `least` what it costs at least
@@ -131,60 +131,40 @@ class cost_descent {
     choice_[v] = s;
   }
 
-  /// What the changes save: nodes and edges that they touch, before and after, each once.
-  double saved_by_changes() {
-    const auto cost = [&](bool before) {
-      double sum = 0;
-      for (std::size_t c = 0; c < changes_.size(); ++c) {
-        const auto v = changes_[c].first;
-        sum += p_.nodes[v].cost[strategy(v, before)];
-        for (const auto& l : links_[v]) {
-          const auto o = other(l);
-          bool counted = false;
-          for (std::size_t d = 0; d < c && !counted; ++d) counted = changes_[d].first == o;
-          if (!counted) sum += entry(l, strategy(v, before), strategy(o, before));
-        }
+  /// Calls visit_node and visit_edge for all that the changes touch, each once, with its table entries before and
+  /// after.
+  template <class VisitNode, class VisitEdge>
+  void for_each_touched(VisitNode visit_node, VisitEdge visit_edge) const {
+    for (std::size_t c = 0; c < changes_.size(); ++c) {
+      const auto [v, before] = changes_[c];
+      visit_node(p_.nodes[v], at(before), at(choice_[v]));
+      for (const auto& l : links_[v]) {
+        const auto o = other(l);
+        const auto met = std::find_if(changes_.begin(), changes_.end(), [o](const auto& x) { return x.first == o; });
+        if (met - changes_.begin() < static_cast<std::ptrdiff_t>(c)) continue;
+        const auto other_before = met == changes_.end() ? choice_[o] : met->second;
+        visit_edge(p_.edges[l.edge], pair(l, at(before), at(other_before)), pair(l, at(choice_[v]), at(choice_[o])));
       }
-      return sum;
-    };
-    const double after = cost(false);
-    return after < infinity ? cost(true) - after : -infinity;
+    }
   }
 
-  /// The strategy of a node now, or before the changes. Each node changes at most once.
-  std::size_t strategy(std::size_t v, bool before) const {
-    if (before)
-      for (const auto& [node, was] : changes_)
-        if (node == v) return at(was);
-    return at(choice_[v]);
+  double saved_by_changes() const {
+    double was = 0, is = 0;
+    const auto pay = [&](const auto& thing, std::size_t before, std::size_t after) {
+      was += thing.cost[before];
+      is += thing.cost[after];
+    };
+    for_each_touched(pay, pay);
+    return is < infinity ? was - is : -infinity;
   }
 
   /// Moves the bytes of the changed nodes and edges; takes the move back where that breaks the limit.
   bool hold_changes() {
     const auto move = [&](std::int64_t sign) {
-      const auto add = [&](const auto& uses, std::size_t was, std::size_t is) {
-        for (const auto& use : uses)
-          if (use.bytes[was] != use.bytes[is]) held_.add(use.begin, use.end, sign * (use.bytes[is] - use.bytes[was]));
+      const auto hold = [&](const auto& thing, std::size_t before, std::size_t after) {
+        for (const auto& use : thing.uses) held_.add(use.begin, use.end, sign * (use.bytes[after] - use.bytes[before]));
       };
-      for (std::size_t c = 0; c < changes_.size(); ++c) {
-        const auto v = changes_[c].first;
-        add(p_.nodes[v].uses, strategy(v, true), strategy(v, false));
-        for (const auto& l : links_[v]) {
-          const auto& e = p_.edges[l.edge];
-          if (e.uses.empty()) continue;
-          const auto o = other(l);
-          bool counted = false;
-          for (std::size_t d = 0; d < c && !counted; ++d) counted = changes_[d].first == o;
-          if (counted) continue;
-          const auto pair = [&](bool before) {
-            const auto mine = strategy(v, before), theirs = strategy(o, before);
-            const auto a = at(l.first ? e.u_class[mine] : e.v_class[mine]);
-            const auto b = at(l.first ? e.v_class[theirs] : e.u_class[theirs]);
-            return l.first ? a * at(e.v_classes) + b : b * at(e.v_classes) + a;
-          };
-          add(e.uses, pair(true), pair(false));
-        }
-      }
+      for_each_touched(hold, hold);
     };
     move(1);
     if (held_.peak() <= limit_) return true;

@@ -1,4 +1,4 @@
-// Makes a choice better by small changes: one node at a time, together with what its neighbours then like best.
+// Lowers the peak of a choice by small changes: one node at a time, together with what its neighbours then like best.
 #pragma once
 
 #include <algorithm>
@@ -15,18 +15,13 @@
 
 namespace mmr::solve {
 
-/// Holds one choice of `p` and changes it as long as that brings it nearer to what a request wants: first within its
-/// limits, then less of its goal. Deterministic.
+/// Holds one choice of `p` and changes it as long as that brings it nearer to what a request for the least peak wants:
+/// first within its limits, then a lower peak, then a lower cost. Deterministic. (Costs alone: cost_descent.)
 class descent {
  public:
   /// `p` must outlive this object.
   descent(const problem& p, const request& r)
-      : p_(p), r_(r), incident_(p.nodes.size()), held_(std::vector<std::int64_t>{}) {
-    for (std::size_t i = 0; i < p.edges.size(); ++i) {
-      incident_[at(p.edges[i].u)].push_back(i);
-      if (p.edges[i].u != p.edges[i].v) incident_[at(p.edges[i].v)].push_back(i);
-    }
-  }
+      : p_(p), r_(r), incident_(edges_by_node(p)), held_(std::vector<std::int64_t>{}) {}
 
   /// The choice that no single change improves, begun at `choice`, which must hold nothing forbidden. Looks at every
   /// node at most `most_passes` times.
@@ -51,36 +46,29 @@ class descent {
  private:
   /// Less is better, in this order.
   struct standing {
-    int forbidden = 0;         // pairs and strategies that are forbidden
-    double beyond = 0;         // what breaks the limits, relative to them
-    double goal = 0;           // cost, or peak
-    std::int64_t at_peak = 0;  // steps that hold the peak, where the peak counts
-    double other = 0;          // cost, where it is not the goal
+    int forbidden = 0;  // pairs and strategies that are forbidden
+    double beyond = 0;  // what breaks the limits, relative to them
+    std::int64_t peak = 0;
+    std::int64_t at_peak = 0;  // steps that hold the peak
+    double cost = 0;
 
     bool better_than(const standing& o) const {
       const auto less = [](double a, double b) { return a < b - 1e-12 * std::abs(b); };
       if (forbidden != o.forbidden) return forbidden < o.forbidden;
       if (less(beyond, o.beyond) || less(o.beyond, beyond)) return beyond < o.beyond;
-      if (less(goal, o.goal) || less(o.goal, goal)) return goal < o.goal;
+      if (peak != o.peak) return peak < o.peak;
       if (at_peak != o.at_peak) return at_peak < o.at_peak;
-      return less(other, o.other);
+      return less(cost, o.cost);
     }
   };
 
   static std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
   standing now() const {
-    standing out;
-    out.forbidden = forbidden_;
-    const auto peak = held_.peak();
-    const bool too_high = peak > r_.peak_limit;
-    if (too_high)
-      out.beyond += static_cast<double>(peak) / static_cast<double>(std::max<std::int64_t>(r_.peak_limit, 1));
+    standing out{forbidden_, 0, held_.peak(), held_.at_peak(), cost_};
+    if (out.peak > r_.peak_limit)
+      out.beyond += static_cast<double>(out.peak) / static_cast<double>(std::max<std::int64_t>(r_.peak_limit, 1));
     if (!within(cost_, r_.cost_limit)) out.beyond += cost_ / std::max(r_.cost_limit, 1e-300);
-    const bool for_cost = r_.minimise == goal::cost;
-    out.goal = for_cost ? cost_ : static_cast<double>(peak);
-    out.at_peak = !for_cost || too_high ? held_.at_peak() : 0;
-    out.other = for_cost ? 0 : cost_;
     return out;
   }
 
@@ -114,40 +102,29 @@ class descent {
     return better;
   }
 
-  /// False where strategy s of v cannot bring what counts first nearer, whatever the neighbours answer: the cost, or
-  /// the bytes of a step that holds the peak.
+  /// False where strategy s of v cannot lower the bytes of a step that holds the peak, whatever the neighbours answer.
   bool promises(std::size_t v, std::size_t s) const {
-    if (r_.minimise == goal::cost && held_.peak() <= r_.peak_limit) return least_cost_change(v, s) < 0;
     const int t = held_.peak_step();
-    double change = 0;
+    std::int64_t change = 0;
     const auto live = [t](const auto& use) { return use.begin <= t && t < use.end; };
     for (const auto& use : p_.nodes[v].uses)
-      if (live(use)) change += static_cast<double>(use.bytes[s] - use.bytes[at(choice_[v])]);
+      if (live(use)) change += use.bytes[s] - use.bytes[at(choice_[v])];
     for (std::size_t i : incident_[v])
       for (const auto& use : p_.edges[i].uses)
-        if (live(use))
-          change +=
-              least_of_pairs(i, v, s, use.bytes) - static_cast<double>(use.bytes[chosen_pair(p_.edges[i], choice_)]);
+        if (live(use)) change += least_of_pairs(i, v, s, use.bytes) - use.bytes[chosen_pair(p_.edges[i], choice_)];
     return change < 0;
   }
 
-  double least_cost_change(std::size_t v, std::size_t s) const {
-    double change = p_.nodes[v].cost[s] - p_.nodes[v].cost[at(choice_[v])];
-    for (std::size_t i : incident_[v])
-      change += least_of_pairs(i, v, s, p_.edges[i].cost) - p_.edges[i].cost[chosen_pair(p_.edges[i], choice_)];
-    return change;
-  }
-
   /// The least entry of an edge's table while v takes s.
-  template <class Number>
-  double least_of_pairs(std::size_t i, std::size_t v, std::size_t s, const std::vector<Number>& table) const {
+  std::int64_t least_of_pairs(std::size_t i, std::size_t v, std::size_t s,
+                              const std::vector<std::int64_t>& table) const {
     const auto& e = p_.edges[i];
     const bool first = at(e.u) == v;
     const auto c = at(first ? e.u_class[s] : e.v_class[s]), columns = at(e.v_classes);
-    Number least = table[first ? c * columns : c];
+    auto least = table[first ? c * columns : c];
     for (std::size_t o = 1; o < at(first ? e.v_classes : e.u_classes); ++o)
       least = std::min(least, table[first ? c * columns + o : o * columns + c]);
-    return static_cast<double>(least);
+    return least;
   }
 
   /// Node u takes what stands best while all others stay, if its class on the edge that changed differs.

@@ -96,22 +96,21 @@ class diffusion {
   /// dead()[v][s] is set for strategies taken out.
   const std::vector<std::vector<char>>& dead() const { return dead_; }
 
-  /// A choice made node by node along the order (or against it) with what the nodes before have really chosen and what
-  /// the messages say of those behind: at each node the strategies are offered to `accept(node, strategy)`, best first,
-  /// until one is taken. Empty where a node finds none.
+  /// A choice made node by node along the order, as the last pass back prepared it, with what the nodes before have
+  /// really chosen and what the messages say of those behind: at each node the strategies are offered to `accept(node,
+  /// strategy)`, best first, until one is taken. Empty where a node finds none.
   template <class Accept>
-  std::vector<int> choose(bool forward, Accept accept) const {
+  std::vector<int> choose(Accept accept) const {
     const auto n = links_.size();
     std::vector<int> choice(n, -1);
     std::vector<double> given;
     std::vector<int> ranked;
-    for (std::size_t i = 0; i < n; ++i) {
-      const auto v = forward ? i : n - 1 - i;
+    for (std::size_t v = 0; v < n; ++v) {
       const auto k = dead_[v].size();
       given.assign(node_.begin() + static_cast<std::ptrdiff_t>(first_[v]),
                    node_.begin() + static_cast<std::ptrdiff_t>(first_[v] + k));
       for (const auto& l : links_[v]) {
-        const double* row = l.earlier == forward
+        const double* row = l.earlier
                                 ? table_.data() + l.table + at((*l.other_class)[at(choice[l.other])]) * l.my_classes
                                 : message_.data() + l.mine;
         for (std::size_t s = 0; s < k; ++s) given[s] += row[at((*l.my_class)[s])];

@@ -65,9 +65,8 @@ inline evaluation evaluate(const problem& p, const std::vector<int>& choice) {
   return out;
 }
 
-/// A lower bound on the peak of every choice: at each step, the least that each node and each edge can hold there
-/// alone.
-inline std::int64_t least_peak(const problem& p) {
+/// At each step, the least that nodes and edges can hold there, each alone.
+inline std::vector<std::int64_t> least_bytes(const problem& p) {
   std::vector<std::int64_t> change(static_cast<std::size_t>(p.steps) + 1, 0);
   const auto hold_least = [&](const auto& uses) {
     for (const auto& use : uses) {
@@ -79,12 +78,19 @@ inline std::int64_t least_peak(const problem& p) {
   };
   for (const auto& n : p.nodes) hold_least(n.uses);
   for (const auto& e : p.edges) hold_least(e.uses);
-  std::int64_t held = 0, out = 0;
-  for (std::size_t t = 0; t < static_cast<std::size_t>(p.steps); ++t) {
+  std::vector<std::int64_t> out(static_cast<std::size_t>(p.steps));
+  std::int64_t held = 0;
+  for (std::size_t t = 0; t < out.size(); ++t) {
     held += change[t];
-    out = std::max(out, held + (p.base.empty() ? 0 : p.base[t]));
+    out[t] = held + (p.base.empty() ? 0 : p.base[t]);
   }
   return out;
+}
+
+/// A lower bound on the peak of every choice; 0 without steps.
+inline std::int64_t least_peak(const problem& p) {
+  const auto bytes = least_bytes(p);
+  return bytes.empty() ? 0 : *std::max_element(bytes.begin(), bytes.end());
 }
 
 }  // namespace mmr::solve

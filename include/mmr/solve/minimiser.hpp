@@ -111,7 +111,7 @@ class minimiser : public priced_attempt {
         raise(ascent.bound() + constant_);
         if (done()) break;
         if (i <= 3 || i % 25 == 0) {
-          auto choice = ascent.rounded(true);
+          auto choice = ascent.rounded();
           if (!choice.empty()) {
             choice = descent.run(choice, [&] { return out_of_time(); });
             const double before = best();
@@ -328,11 +328,12 @@ class minimiser : public priced_attempt {
         (change > 0 ? beyond : within_limits) = &cut;
       }
     }
+    const auto parts = this->parts();
     if (within_limits != nullptr && beyond != nullptr) {
-      auto between = split_between(small_, parts(), dead_, within_limits->choice, beyond->choice);
+      auto between = split_between(small_, parts, dead_, within_limits->choice, beyond->choice);
       if (between.node >= 0) return between;
     }
-    return split_by_weight(small_, parts(), prices_, dead_);
+    return split_by_weight(small_, parts, prices_, dead_);
   }
 
   // --- CBC

@@ -10,17 +10,8 @@
 
 #include "mmr/solve/evaluate.hpp"
 #include "mmr/solve/problem.hpp"
-#include "mmr/solve/steps.hpp"
 
 namespace mmr::solve {
-
-/// The edges of every node.
-inline std::vector<std::vector<std::size_t>> edges_by_node(const problem& p) {
-  std::vector<std::vector<std::size_t>> out(p.nodes.size());
-  for (std::size_t i = 0; i < p.edges.size(); ++i)
-    for (int v : {p.edges[i].u, p.edges[i].v}) out[static_cast<std::size_t>(v)].push_back(i);
-  return out;
-}
 
 /// Up to `most` nodes that hold bytes at some step at which `choice` holds nearly its peak; one node where there is no
 /// such step.

@@ -99,15 +99,9 @@ class priced_attempt : public attempt {
     prices_ = {for_cost_ ? 1.0 : 0.0};
     if (for_cost_) return;
     // The step at which the least possible bytes are greatest.
-    auto least = small_;
-    for (auto& n : least.nodes)
-      for (auto& use : n.uses)
-        use.bytes.assign(use.bytes.size(), *std::min_element(use.bytes.begin(), use.bytes.end()));
-    for (auto& e : least.edges)
-      for (auto& use : e.uses)
-        use.bytes.assign(use.bytes.size(), *std::min_element(use.bytes.begin(), use.bytes.end()));
-    add_row(evaluate(least, std::vector<int>(least.nodes.size(), 0)).peak_step);
-    if (rows_.empty()) return;
+    const auto least = least_bytes(small_);
+    if (least.empty()) return;
+    add_row(static_cast<int>(std::max_element(least.begin(), least.end()) - least.begin()));
     prices_.back() = 1;
   }
 

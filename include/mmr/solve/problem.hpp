@@ -59,6 +59,17 @@ inline int strategies(const problem& p, int v) {
   return static_cast<int>(p.nodes[static_cast<std::size_t>(v)].cost.size());
 }
 
+/// The edges of every node; an edge from a node to itself is listed once.
+inline std::vector<std::vector<std::size_t>> edges_by_node(const problem& p) {
+  std::vector<std::vector<std::size_t>> out(p.nodes.size());
+  for (std::size_t i = 0; i < p.edges.size(); ++i) {
+    const auto& e = p.edges[i];
+    out[static_cast<std::size_t>(e.u)].push_back(i);
+    if (e.u != e.v) out[static_cast<std::size_t>(e.v)].push_back(i);
+  }
+  return out;
+}
+
 /// Throws mmr::error naming the first node or edge whose sizes, indices, costs or bytes do not fit the problem.
 inline void validate(const problem& p) {
   const auto nodes = static_cast<int>(p.nodes.size());

@@ -16,13 +16,6 @@ namespace mmr::solve {
 struct resource {
   std::vector<std::vector<double>> node, edge;
   double base = 0;
-
-  double of(const problem& p, const std::vector<int>& choice) const {
-    double sum = base;
-    for (std::size_t v = 0; v < node.size(); ++v) sum += node[v][static_cast<std::size_t>(choice[v])];
-    for (std::size_t e = 0; e < edge.size(); ++e) sum += edge[e][chosen_pair(p.edges[e], choice)];
-    return sum;
-  }
 };
 
 inline resource cost_resource(const problem& p) {

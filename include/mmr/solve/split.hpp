@@ -42,9 +42,7 @@ inline std::vector<double> bytes_taken(const problem& p, const std::vector<std::
 /// each strategy going with the choice that it is nearer to. node is -1 where no living strategies tell them apart.
 inline node_split split_between(const problem& p, const std::vector<resource>& parts, const dead_strategies& dead,
                                 const std::vector<int>& a, const std::vector<int>& b) {
-  std::vector<std::vector<std::size_t>> incident(p.nodes.size());
-  for (std::size_t i = 0; i < p.edges.size(); ++i)
-    for (int v : {p.edges[i].u, p.edges[i].v}) incident[static_cast<std::size_t>(v)].push_back(i);
+  const auto incident = edges_by_node(p);
   const auto taken = [&](std::size_t v, std::size_t s, const std::vector<int>& others) {
     return bytes_taken(p, incident, parts, v, s, others);
   };

@@ -30,7 +30,7 @@ namespace detail {
 /// counts alone.
 class tightener {
  public:
-  tightener(const problem& p, std::int64_t limit) : p_(p), limit_(limit), incident_(p.nodes.size()) {
+  tightener(const problem& p, std::int64_t limit) : p_(p), limit_(limit), incident_(edges_by_node(p)) {
     for (const auto& n : p.nodes) {
       out_.dead.emplace_back(n.cost.size(), 0);
       for (std::size_t s = 0; s < n.cost.size(); ++s) out_.dead.back()[s] = !(n.cost[s] < infinity);
@@ -39,8 +39,6 @@ class tightener {
       const auto& e = p.edges[i];
       out_.dead_pairs.emplace_back(e.cost.size(), 0);
       for (std::size_t k = 0; k < e.cost.size(); ++k) out_.dead_pairs.back()[k] = !(e.cost[k] < infinity);
-      incident_[at(e.u)].push_back(i);
-      if (e.u != e.v) incident_[at(e.v)].push_back(i);
     }
     out_.idle.assign(at(p.steps), 0);
     live_edges_.resize(at(p.steps));

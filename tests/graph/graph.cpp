@@ -14,6 +14,7 @@
 #include <set>
 
 #include "catch.hpp"
+#include "refusal.hpp"
 
 // Nothing runs here.
 template <class Op>
@@ -28,15 +29,6 @@ struct Batch : mmr::axis<"batch"> {};
 struct In : mmr::axis<"in"> {};
 struct Hidden : mmr::axis<"hidden"> {};
 struct Three : mmr::axis<"three", 3> {};
-
-std::string refusal(const std::function<void()>& act) {
-  try {
-    act();
-  } catch (const mmr::error& e) {
-    return e.what();
-  }
-  return "nothing was refused";
-}
 
 /// A tower of `layers` residual blocks, with a table used at both ends.
 template <class Optimizer>

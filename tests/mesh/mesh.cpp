@@ -4,19 +4,11 @@
 #include <set>
 
 #include "catch.hpp"
+#include "refusal.hpp"
 
 using namespace mmr;
 
 namespace {
-
-std::string refusal(const std::function<void()>& act) {
-  try {
-    act();
-  } catch (const error& e) {
-    return e.what();
-  }
-  return "nothing was refused";
-}
 
 /// Calls `visit` with every placement of a tensor of `dims` dimensions on the mesh; unused mesh axes stay Replicate.
 void for_each_placement(const mesh& m, int dims, const std::function<void(const placement&)>& visit, placement p = {},

@@ -6,6 +6,7 @@
 #include "catch.hpp"
 #include "draw.hpp"
 #include "models.hpp"
+#include "refusal.hpp"
 
 using namespace models;
 
@@ -32,14 +33,18 @@ struct saved {
   }
   mmr::plan load(const std::string& from) { return mmr::plan_from_json(from, "plan.json", s); }
 
+  /// The plan `name` as it was saved before `key` was told.
+  nlohmann::json older(const std::string& key, const std::string& name) const {
+    auto j = nlohmann::json::parse(text);
+    j.erase(key);
+    j["name"] = name;
+    j["seal"] = std::to_string(mmr::seal_of(j));
+    return j;
+  }
+
   /// The sentence that a damaged text gets. Any other exception fails the test.
   std::string refusal(const std::string& from) {
-    try {
-      load(from);
-    } catch (const mmr::error& e) {
-      return e.what();
-    }
-    return "nothing was refused";
+    return ::refusal([&] { load(from); });
   }
   std::string refusal(const std::function<void(nlohmann::ordered_json&)>& damage) {
     auto j = nlohmann::ordered_json::parse(text);
@@ -73,10 +78,7 @@ TEST_CASE("a plan comes back as it was saved") {
 TEST_CASE("a plan of before the bound had a unit keeps its proof") {
   saved x;
   for (const std::string name : {"memory", "time", "zero3"}) {
-    auto j = nlohmann::json::parse(x.text);
-    j.erase("lower_bound_unit");
-    j["name"] = name;
-    j["seal"] = std::to_string(mmr::seal_of(j));
+    const auto j = x.older("lower_bound_unit", name);
     const auto back = x.load(j.dump());
     CHECK(back.proved);
     CHECK(back.minimised == (name == "memory" ? mmr::goal::memory : mmr::goal::time));
@@ -96,10 +98,7 @@ TEST_CASE("a plan keeps which half of it is proved, and of before that was told 
   CHECK(half.least);
   CHECK_FALSE(half.proved);
   for (const std::string name : {"memory", "zero3"}) {
-    auto j = nlohmann::json::parse(x.text);
-    j.erase("least_proved");
-    j["name"] = name;
-    j["seal"] = std::to_string(mmr::seal_of(j));
+    auto j = x.older("least_proved", name);
     const auto back = x.load(j.dump());
     CHECK(back.least);
     CHECK(back.proved == (name == "zero3"));  // a scheme has no second half

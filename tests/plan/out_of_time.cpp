@@ -1,9 +1,9 @@
 // Plans for which the time ran out: never behind a scheme or an earlier plan, and no word of proof that was not given.
-#include <functional>
 #include <mmr/plan/planner.hpp>
 
 #include "catch.hpp"
 #include "models.hpp"
+#include "refusal.hpp"
 
 using namespace models;
 using mmr::goal;
@@ -14,15 +14,6 @@ constexpr double none = 1e-9, enough = 20;
 
 mmr::graph demo(std::int64_t layers = 4) {
   return gpt({.layers = layers, .heads = 4, .embed = 64, .seq = 32, .batch = 8, .vocab = 128, .updates = optimizer::adamw_clipped});
-}
-
-std::string refusal(const std::function<void()>& act) {
-  try {
-    act();
-  } catch (const mmr::error& e) {
-    return e.what();
-  }
-  return "nothing was refused";
 }
 
 /// The number after `words` in `text`.

@@ -6,6 +6,7 @@
 
 #include "catch.hpp"
 #include "models.hpp"
+#include "refusal.hpp"
 
 using namespace models;
 using mmr::goal;
@@ -13,15 +14,6 @@ using mmr::goal;
 namespace {
 
 constexpr double seconds = 20;
-
-std::string refusal(const std::function<void()>& act) {
-  try {
-    act();
-  } catch (const mmr::error& e) {
-    return e.what();
-  }
-  return "nothing was refused";
-}
 
 double choices(const mmr::solve::problem& p) {
   double n = 1;

@@ -119,8 +119,8 @@ class planner {
     }
 
     /// Asks the solver, with this share of the time that is left: a question that is asked for the sake of a later one
-    /// must leave it some. `from_last`: the last answer keeps these limits, and hardly anything else does.
-    solve::result ask(double share, solve::goal goal, double cost_limit, std::int64_t peak_limit, bool from_last = false) {
+    /// must leave it some.
+    solve::result ask(double share, solve::goal goal, double cost_limit, std::int64_t peak_limit) {
       solve::request q;
       q.minimise = goal;
       q.cost_limit = cost_limit;
@@ -129,19 +129,7 @@ class planner {
       q.seconds = std::max(share * (r.seconds - spent.count()), 0.05 * r.seconds);
       solve::result start;
       for (const auto& choice : known) improve(start, q, choice);
-      // Polishing a start takes longer than most least costs do without: there it comes in only where that did not do.
-      double bound = 0;
-      if (goal == solve::goal::cost && !from_last && !start.choice.empty()) {
-        auto quick = q;
-        quick.seconds *= 0.3;
-        q.seconds -= quick.seconds;
-        auto x = solve::minimise(p, quick);
-        if (x.outcome == solve::status::optimal || x.outcome == solve::status::infeasible) return taken(std::move(x));
-        bound = x.bound;
-        if (!x.choice.empty()) improve(start, q, x.choice);
-      }
       auto x = solve::minimise(p, q, start.choice);
-      x.bound = std::max(x.bound, bound);
       // Earlier plans of the planner come in only where the time ran out: proved plans are the same whatever came before.
       if (x.outcome == solve::status::feasible || x.outcome == solve::status::nothing_found)
         for (const auto& strategies : owner.earlier_)
@@ -164,7 +152,7 @@ class planner {
       const auto peak = found(ask(0.7, solve::goal::peak, limit, solve::no_peak_limit));
       if (peak.peak > budget()) slower ? refuse_within_slowdown(peak, fastest) : refuse(peak, false);
       // Among the plans of least memory, the quickest.
-      const auto quick = ask(1, solve::goal::cost, limit, peak.peak, true);
+      const auto quick = ask(1, solve::goal::cost, limit, peak.peak);
       std::ostringstream words;
       words << "least peak memory";
       if (slower) words << " within " << 100 * *r.slowdown << "% of the fastest plan" << (fastest_proved ? "" : " found");

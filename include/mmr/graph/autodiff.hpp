@@ -93,6 +93,14 @@ class autodiff {
     b_.g.op(b_.g.tensor_of(t).producer).accumulates = b_.g.microbatches > 1;
   }
 
+  // As the rule says; if it does not, in float where the parameter's own type is too coarse to add in.
+  dtype kept_type(tensor_id parameter) const {
+    const auto own = b_.g.tensor_of(parameter).type.element;
+    if constexpr (requires { rule_.gradients; })
+      if (rule_.gradients) return *rule_.gradients;
+    return own == dtype::bf16 ? dtype::f32 : own;
+  }
+
   void complete(tensor_id parameter) {
     const op_info source = b_.g.op(b_.g.tensor_of(parameter).producer);
     enter(source, ">");
@@ -100,7 +108,7 @@ class autodiff {
     const auto sum = summed(parameter);
     if (sum < 0) return;
     b_.makes = tensor_class::gradient;
-    const auto gradient = b_.emit(op::accumulate{b_.g.microbatches}, {sum})[0];
+    const auto gradient = b_.emit(op::accumulate{b_.g.microbatches, kept_type(parameter)}, {sum})[0];
     mark_accumulator(gradient);
     if (rule_.clip_norm > 0 || b_.g.microbatches > 1)
       waiting_.emplace_back(parameter, gradient);

@@ -4,14 +4,17 @@
 #include <mmr/graph/autodiff.hpp>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 
 namespace mmr {
 
-/// AdamW settings. As usual, weight decay applies to tensors of two or more dimensions as stored in a checkpoint.
+/// AdamW settings. States are float for bf16 parameters: 18 bytes a parameter with gradients in float, 16 with bf16 ones.
+/// As usual, weight decay applies to tensors of two or more dimensions as stored in a checkpoint.
 struct adamw {
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0.01;
   double clip_norm = 0;
+  std::optional<dtype> gradients{};  ///< kept in this type; in the parameter's own where empty, in float for bf16
   std::vector<tensor_id> update(auto& b, tensor_id g, tensor_id p, tensor_id scale) const {
     const op::adamw made{beta1, beta2, epsilon, b.g.tensor_of(p).decays ? weight_decay : 0.0};
     return b.emit(made, scale < 0 ? std::vector{g, p} : std::vector{g, p, scale});
@@ -22,6 +25,7 @@ struct adamw {
 struct sgd {
   double momentum = 0, weight_decay = 0;
   double clip_norm = 0;
+  std::optional<dtype> gradients{};  ///< kept in this type; in the parameter's own where empty, in float for bf16
   std::vector<tensor_id> update(auto& b, tensor_id g, tensor_id p, tensor_id scale) const {
     const op::sgd made{momentum, b.g.tensor_of(p).decays ? weight_decay : 0.0};
     return b.emit(made, scale < 0 ? std::vector{g, p} : std::vector{g, p, scale});
@@ -70,7 +74,7 @@ class declaration {
   /// A trained tensor. `stored` says where a checkpoint keeps it, where that is not a tensor of its own under its name.
   template <class T, axis_type... A>
   tensor<T, A...> parameter(const std::string& name, initial start, stored_as stored = {}) {
-    static_assert(!std::same_as<T, std::int32_t>, "mmr: parameters are floating point");
+    static_assert(is_floating(dtype_of<T>), "mmr: parameters are floating point");
     tensor_info t{.name = name, .type = type<T, A...>(), .kind = tensor_class::parameter};
     t.start = start;
     t.stored = std::move(stored);

@@ -181,7 +181,7 @@ class graph_builder {
     std::optional<dtype> element;
     for (const auto* group : {&info.loops.out, &info.loops.in})
       for (const auto& a : *group)
-        if (a.element != dtype::i32 && !element) element = a.element;
+        if (is_floating(a.element) && !element) element = a.element;
     info.element = element.value_or(dtype::f32);
     for (const auto& out : info.loops.out) check_size(info.name, info.loops.type_of(out));
     bool trains = false;

@@ -191,6 +191,8 @@ class safetensors_writer {
   void add(const std::string& name, dtype type, std::vector<std::int64_t> shape) {
     check_open(name);
     safetensors_info info;
+    if (type == dtype::bf16 || type == dtype::u8)
+      fail(file_.path(), ": tensor '", name, "' is of type ", name_of(type), "; float32, float64 and int32 can be written");
     info.type = type == dtype::f32 ? "F32" : type == dtype::f64 ? "F64" : "I32";
     info.shape = std::move(shape);
     if (name == "__metadata__") fail(file_.path(), ": a tensor may not be called __metadata__: rename it");

@@ -17,6 +17,7 @@ struct device_speed {
   double other_flops = 8e9;
   double memory_bytes = 10e9;
   double launch = 2e-6;  ///< seconds that starting one operator costs
+  bool cpu = true;       ///< runs the kernels of cpu_device, whose workspaces count; those of other devices are not known
 };
 
 /// One mesh axis: ranks that differ only in this coordinate talk over its link.

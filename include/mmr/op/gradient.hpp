@@ -4,6 +4,8 @@
 
 #include <mmr/op/apply.hpp>
 
+#include <optional>
+
 namespace mmr::op {
 
 /// A tensor whose elements all equal `value`.
@@ -24,10 +26,12 @@ struct constant {
 struct accumulate {
   static constexpr std::string_view name = "gradient";
   int microbatches = 1;
+  std::optional<dtype> kept{};  ///< type of the sum, where it is not that of what is added
   signature sign(const std::vector<tensor_type>& in) const {
     auto s = elementwise(in, "gradient");
     s.linear = true;
-    if (microbatches == 1) s.reuse = {0};
+    s.out[0].element = kept.value_or(in[0].element);
+    if (microbatches == 1 && s.out[0].element == in[0].element) s.reuse = {0};
     return s;
   }
   double flops(std::span<const std::int64_t> n) const { return microbatches > 1 ? points(n) : 0; }

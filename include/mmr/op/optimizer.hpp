@@ -38,12 +38,19 @@ struct clip_scale {
 };
 
 namespace detail {
-/// Operands: gradient, parameter, and perhaps the clip scale (a scalar). Result: the new parameter, in place.
+/// Operands: gradient, parameter, and perhaps the clip scale (a scalar). Result: the new parameter, in place. A bf16
+/// parameter is too coarse to be updated: its states are float, and the last of them is the parameter itself in float
+/// (Micikevicius et al., Mixed Precision Training, arXiv 1710.03740).
 inline signature update_signature(const std::vector<tensor_type>& in, const char* name, int states) {
   signature s;
   for (const auto& t : in) s.in.push_back(loops_over(s, t, name));
   s.out = {s.in[1]};
-  s.state.assign(static_cast<std::size_t>(states), s.in[1]);
+  auto state = s.in[1];
+  if (state.element == dtype::bf16) {
+    state.element = dtype::f32;
+    ++states;
+  }
+  s.state.assign(static_cast<std::size_t>(states), state);
   s.reuse = {1};
   return s;
 }

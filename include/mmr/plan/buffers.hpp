@@ -42,6 +42,11 @@ struct setting {
   std::int64_t bytes(tensor_id t, const placement& p, int rank) const {
     return element_bytes(t) * local_count(m, extents[static_cast<std::size_t>(t)], p, rank);
   }
+  /// Bytes of workspace of an operator's kernel.
+  std::int64_t workspace(const op_info& op, const strategy& s, int rank) const {
+    const bool known = op.rules && m.device.cpu && op.element != dtype::bf16;
+    return known ? op.rules->workspace(op.element, op.loops, local_ranges(op, m, s, rank)) : 0;
+  }
   /// The resharding of tensor t from one placement to another.
   const route& find_route(tensor_id t, const placement& from, const placement& to) {
     return routes.get(extents[static_cast<std::size_t>(t)], element_bytes(t)).find(from, to);
@@ -172,7 +177,7 @@ struct program {
       x.operands.push_back(move(s, t, path, buffer_of[static_cast<std::size_t>(t)],
                                 s.live.dying[static_cast<std::size_t>(id)][i], step, id, rank, -1));
     }
-    const auto bytes = op.rules->workspace(op.element, op.loops, local_ranges(op, s.m, mine, rank));
+    const auto bytes = s.workspace(op, mine, rank);
     if (bytes > 0) x.workspace = add({bytes, {step, step + 1}, tensor_class::activation, -1, id, true});
     for (auto t : op.out) {
       auto& mine_buffer = buffer_of[static_cast<std::size_t>(t)];

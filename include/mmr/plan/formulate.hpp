@@ -93,8 +93,7 @@ inline formulation formulate(setting& s, const restriction& allowed = {}) {
                  [&](const strategy& c) { return s.bytes(t, s.made_placement(t, c), 0); });
     if (op.rules) {
       const int step = s.live.position[static_cast<std::size_t>(o)];
-      charge({step, step + 1},
-             [&](const strategy& c) { return op.rules->workspace(op.element, op.loops, local_ranges(op, s.m, c, 0)); });
+      charge({step, step + 1}, [&](const strategy& c) { return s.workspace(op, c, 0); });
     }
     p.nodes.push_back(std::move(n));
     // Repetitions of a block share the group of the first one.

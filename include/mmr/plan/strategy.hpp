@@ -50,7 +50,7 @@ inline placement place(const access& a, const strategy& s, axis_placement lackin
   for (int k = 0; k < mesh::max_axes; ++k) {
     if (s[k] == unsplit) continue;
     if (s[k] == pass_partial) {
-      p[k] = a.element == dtype::i32 ? replicate : partial;
+      p[k] = is_floating(a.element) ? partial : replicate;
       continue;
     }
     p[k] = lacking;

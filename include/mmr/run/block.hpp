@@ -39,8 +39,12 @@ void with_type(dtype type, F&& f) {
       return f(double{});
     case dtype::i32:
       return f(std::int32_t{});
+    case dtype::u8:
+      return f(std::uint8_t{});
+    case dtype::bf16:
+      break;
   }
-  fail("dtype ", static_cast<int>(type), " is not one of float32, float64, int32");
+  fail("elements of type ", name_of(type), " cannot be moved by CPU ranks; plan with them, and run in float32");
 }
 
 inline void check_block(const char* operation, const block& b) {

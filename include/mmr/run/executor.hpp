@@ -26,6 +26,9 @@ class executor {
   executor(const graph& g, const mesh& m, const plan& p, C& world)
       : s_(g, m), strategies_(p.strategies), world_(world), groups_(s_.m, world), run_(s_, strategies_, world.rank()),
         layout_(lay_out(run_)), memory_(layout_.bytes) {
+    for (tensor_id t = 0; t < g.tensors(); ++t)
+      if (g.tensor_of(t).type.element == dtype::bf16)
+        fail("tensor '", g.tensor_of(t).name, "' is bfloat16, which CPU ranks have no kernels for; plan with it, and run in float32");
     for (const auto& x : run_.instructions) prepare_instruction(x);
     for (tensor_id t = 0; t < g.tensors(); ++t)
       if (g.tensor_of(t).kind == tensor_class::input) inputs_.push_back({t, box(t)});

@@ -16,7 +16,7 @@ namespace detail {
 struct add {
   template <class T>
   constexpr T operator()(T a, T b) const {
-    return a + b;
+    return static_cast<T>(a + b);
   }
 };
 

@@ -33,8 +33,12 @@ inline MPI_Datatype mpi_type_of(dtype type) {
       return MPI_DOUBLE;
     case dtype::i32:
       return MPI_INT32_T;
+    case dtype::u8:
+      return MPI_UINT8_T;
+    case dtype::bf16:
+      break;
   }
-  fail("dtype ", static_cast<int>(type), " has no MPI type");
+  fail("elements of type ", name_of(type), " cannot be sent by MPI ranks; plan with them, and run in float32");
 }
 
 }  // namespace mmr::detail

@@ -1,6 +1,7 @@
 // A mesh of devices: up to three named mesh axes, each with a size and a link, and the device's own speeds.
 #pragma once
 
+#include <mmr/tensor/dtype.hpp>
 #include <mmr/tensor/error.hpp>
 
 #include <cstdint>
@@ -10,11 +11,22 @@
 
 namespace mmr {
 
+/// flop/s by the element type that is computed with.
+struct flop_rates {
+  double f64 = 0, f32 = 0;
+  double bf16 = 0;  ///< two-byte floats
+
+  /// Whole numbers count as float32.
+  double of(dtype t) const { return t == dtype::f64 ? f64 : t == dtype::bf16 ? bf16 : f32; }
+};
+
 /// What one device does, for the time model: flop/s of matrix products, of other arithmetic, and bytes/s of its memory.
+/// The defaults are a guess for one CPU rank; presets.hpp has others, and run/calibrate.hpp measures them.
 struct device_speed {
   std::string name = "cpu-rank";
-  double matrix_flops = 40e9;
-  double other_flops = 8e9;
+  // Double precision fills half as many lanes; two-byte floats are computed with as floats.
+  flop_rates matrix{.f64 = 20e9, .f32 = 40e9, .bf16 = 40e9};
+  flop_rates other{.f64 = 4e9, .f32 = 8e9, .bf16 = 8e9};
   double memory_bytes = 10e9;
   double launch = 2e-6;  ///< seconds that starting one operator costs
   bool cpu = true;       ///< runs the kernels of cpu_device, whose workspaces count; those of other devices are not known

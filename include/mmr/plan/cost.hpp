@@ -17,10 +17,8 @@ inline double op_seconds(const setting& s, op_id o, const strategy& chosen) {
   for (const auto* made : {&op.out, &op.state})
     for (auto t : *made) bytes += static_cast<double>(s.bytes(t, s.made_placement(t, chosen), 0));
   const auto& d = s.m.device;
-  const double rate = op.rules->matrix() ? d.matrix_flops : d.other_flops;
-  // Double precision fills half as many lanes.
-  const double width = op.element == dtype::f64 ? 2 : 1;
-  return d.launch + std::max(op.rules->flops(sizes) * width / rate, bytes / d.memory_bytes);
+  const double rate = (op.rules->matrix() ? d.matrix : d.other).of(op.element);
+  return d.launch + std::max(op.rules->flops(sizes) / rate, bytes / d.memory_bytes);
 }
 
 /// How often an operator runs in a step.

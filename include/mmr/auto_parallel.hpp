@@ -20,6 +20,7 @@
 #include <mmr/graph/declaration.hpp>
 
 // plan
+#include <mmr/mesh/topology.hpp>
 #include <mmr/plan/explain.hpp>
 #include <mmr/plan/json.hpp>
 #include <mmr/plan/planner.hpp>

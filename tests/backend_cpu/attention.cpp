@@ -18,8 +18,8 @@ template <class T>
 result<T> forward(const cpu::attention_shape& s, const std::vector<T>& q, const std::vector<T>& k,
                   const std::vector<T>& v) {
   std::vector<char> workspace(std::size_t(cpu::attention_forward_workspace<T>(s) + 16), 'x');
-  result<T> r{check::zeros<T>(s.batch * s.queries * s.heads * s.head_size, T(9)),
-              check::zeros<T>(s.batch * s.queries * s.heads, T(9))};
+  result<T> r{check::zeros<T>(s.batch * s.queries * s.query_row(), T(9)),
+              check::zeros<T>(s.batch * s.queries * s.heads * s.group, T(9))};
   const auto before = check::allocations();
   cpu::attention_forward(q.data(), k.data(), v.data(), r.out.data(), r.lse.data(), s, workspace.data());
   if (check::allocations() != before) FAIL("attention allocated");
@@ -36,9 +36,9 @@ template <class T>
 gradients<T> backward(const cpu::attention_shape& s, const std::vector<T>& dout, const std::vector<T>& q,
                       const std::vector<T>& k, const std::vector<T>& v, const result<T>& r) {
   std::vector<char> workspace(std::size_t(cpu::attention_backward_workspace<T>(s) + 16), 'x');
-  const auto row = s.heads * s.head_size;
-  gradients<T> g{check::zeros<T>(s.batch * s.queries * row, T(9)), check::zeros<T>(s.batch * s.keys * row, T(9)),
-                 check::zeros<T>(s.batch * s.keys * row, T(9))};
+  gradients<T> g{check::zeros<T>(s.batch * s.queries * s.query_row(), T(9)),
+                 check::zeros<T>(s.batch * s.keys * s.key_row(), T(9)),
+                 check::zeros<T>(s.batch * s.keys * s.key_row(), T(9))};
   const auto before = check::allocations();
   cpu::attention_backward(dout.data(), q.data(), k.data(), v.data(), r.out.data(), r.lse.data(), g.dq.data(),
                           g.dk.data(), g.dv.data(), s, workspace.data());
@@ -52,17 +52,16 @@ template <class T>
 std::pair<result<double>, gradients<double>> plain(const cpu::attention_shape& s, const std::vector<T>& dout,
                                                    const std::vector<T>& q, const std::vector<T>& k,
                                                    const std::vector<T>& v) {
-  const auto d = s.head_size, row = s.heads * d;
-  result<double> r{check::zeros<double>(s.batch * s.queries * row),
-                   check::zeros<double>(s.batch * s.queries * s.heads)};
-  gradients<double> g{check::zeros<double>(s.batch * s.queries * row), check::zeros<double>(s.batch * s.keys * row),
-                      check::zeros<double>(s.batch * s.keys * row)};
+  const auto d = s.head_size, row = s.query_row(), key_row = s.key_row(), heads = s.heads * s.group;
+  result<double> r{check::zeros<double>(s.batch * s.queries * row), check::zeros<double>(s.batch * s.queries * heads)};
+  gradients<double> g{check::zeros<double>(s.batch * s.queries * row), check::zeros<double>(s.batch * s.keys * key_row),
+                      check::zeros<double>(s.batch * s.keys * key_row)};
   for (int64_t b = 0; b < s.batch; ++b) {
-    for (int64_t h = 0; h < s.heads; ++h) {
+    for (int64_t h = 0; h < heads; ++h) {
       for (int64_t i = 0; i < s.queries; ++i) {
         const int64_t n = s.causal ? std::min(s.keys, s.query_begin + i + 1) : s.keys;
         const auto query = std::size_t((b * s.queries + i) * row + h * d);
-        const auto key = [&](int64_t j) { return std::size_t((b * s.keys + j) * row + h * d); };
+        const auto key = [&](int64_t j) { return std::size_t((b * s.keys + j) * key_row + h / s.group * d); };
         std::vector<double> p(static_cast<std::size_t>(n)), dp(p);
         double sum = 0, mean = 0;
         for (int64_t j = 0; j < n; ++j) {
@@ -70,7 +69,7 @@ std::pair<result<double>, gradients<double>> plain(const cpu::attention_shape& s
           for (std::size_t e = 0; e < std::size_t(d); ++e) score += double(q[query + e]) * double(k[key(j) + e]);
           sum += p[std::size_t(j)] = std::exp(score * s.scale);
         }
-        r.lse[std::size_t((b * s.queries + i) * s.heads + h)] = std::log(sum);
+        r.lse[std::size_t((b * s.queries + i) * heads + h)] = std::log(sum);
         for (int64_t j = 0; j < n; ++j) {
           p[std::size_t(j)] /= sum;
           for (std::size_t e = 0; e < std::size_t(d); ++e) {
@@ -99,17 +98,18 @@ TEMPLATE_TEST_CASE("attention equals the softmax of all its scores, forward and 
                    double) {
   using T = TestType;
   const std::vector<cpu::attention_shape> shapes{
-      {1, 1, 1, 1, 1, 0, true, 1},        {2, 17, 17, 3, 5, 0, true, 0.4},   {1, 64, 64, 2, 32, 0, true, 0.2},
-      {1, 33, 100, 2, 31, 67, true, 0.2}, {1, 31, 100, 1, 64, 13, true, 3},  {2, 100, 33, 1, 17, 0, false, 0.3},
-      {1, 100, 33, 1, 16, 0, true, 0.3},  {1, 700, 700, 1, 8, 0, true, 0.5}, {1, 70, 600, 1, 20, 300, true, 0.5},
-      {1, 70, 600, 1, 24, 0, false, 0.5}, {0, 5, 5, 2, 4, 0, true, 1},       {1, 0, 5, 2, 4, 0, true, 1},
-      {1, 5, 5, 0, 4, 0, true, 1}};
+      {1, 1, 1, 1, 1, 0, true, 1},           {2, 17, 17, 3, 5, 0, true, 0.4},    {1, 64, 64, 2, 32, 0, true, 0.2},
+      {1, 33, 100, 2, 31, 67, true, 0.2},    {1, 31, 100, 1, 64, 13, true, 3},   {2, 100, 33, 1, 17, 0, false, 0.3},
+      {1, 100, 33, 1, 16, 0, true, 0.3},     {1, 700, 700, 1, 8, 0, true, 0.5},  {1, 70, 600, 1, 20, 300, true, 0.5},
+      {1, 70, 600, 1, 24, 0, false, 0.5},    {0, 5, 5, 2, 4, 0, true, 1},        {1, 0, 5, 2, 4, 0, true, 1},
+      {1, 5, 5, 0, 4, 0, true, 1},           {2, 17, 17, 2, 5, 0, true, 0.4, 3}, {1, 70, 600, 2, 16, 300, true, 0.5, 2},
+      {1, 100, 33, 3, 17, 0, false, 0.3, 2}, {1, 5, 5, 2, 4, 0, true, 1, 0}};
   for (const auto& s : shapes) {
-    CAPTURE(s.batch, s.queries, s.keys, s.heads, s.head_size, s.query_begin, s.causal);
-    const auto row = s.heads * s.head_size;
-    const auto q = check::random<T>(s.batch * s.queries * row, 1, -2, 2),
-               k = check::random<T>(s.batch * s.keys * row, 2), v = check::random<T>(s.batch * s.keys * row, 3),
-               dout = check::random<T>(s.batch * s.queries * row, 4);
+    CAPTURE(s.batch, s.queries, s.keys, s.heads, s.group, s.head_size, s.query_begin, s.causal);
+    const auto q = check::random<T>(s.batch * s.queries * s.query_row(), 1, -2, 2),
+               k = check::random<T>(s.batch * s.keys * s.key_row(), 2),
+               v = check::random<T>(s.batch * s.keys * s.key_row(), 3),
+               dout = check::random<T>(s.batch * s.queries * s.query_row(), 4);
     const auto [expected, expected_gradients] = plain(s, dout, q, k, v);
     const auto r = forward(s, q, k, v);
     const auto g = backward(s, dout, q, k, v, r);

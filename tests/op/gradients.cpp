@@ -15,6 +15,8 @@ struct S : mmr::axis<"seq"> {};
 struct E : mmr::axis<"embed"> {};
 struct H : mmr::axis<"heads"> {};
 struct D : mmr::axis<"features"> {};
+struct G : mmr::axis<"group"> {};
+struct K : mmr::axis<"keys"> {};
 struct V : mmr::axis<"words"> {};
 
 using mmr::init::normal;
@@ -85,8 +87,8 @@ requires(sizeof...(A) > 0) mmr::scalar<T> to_scalar(mmr::declaration& d, mmr::te
 /// Checks the gradients of all parameters in what `model` declares.
 template <class Model>
 void check_gradients(const std::string& name, Model&& model) {
-  mmr::declaration d{mmr::size<B>(2), mmr::size<S>(4), mmr::size<E>(6),
-                     mmr::size<H>(2), mmr::size<D>(3), mmr::size<V>(5)};
+  mmr::declaration d{mmr::size<B>(2), mmr::size<S>(4), mmr::size<E>(6), mmr::size<H>(2),
+                     mmr::size<D>(3), mmr::size<V>(5), mmr::size<G>(3), mmr::size<K>(5)};
   interpreter step(d.training_step(to_scalar(d, model(d)), mmr::sgd{}));
   INFO(name);
   CHECK(step.graph.ordered());
@@ -170,6 +172,24 @@ TEST_CASE("gradients equal central differences") {
     return mmr::causal_attention<S>(d.parameter<double, B, S, H, D>("q", any()),
                                     d.parameter<double, B, S, H, D>("k", any()),
                                     d.parameter<double, B, S, H, D>("v", any()));
+  });
+  check_gradients("attention in both directions", [](mmr::declaration& d) {
+    auto x = d.parameter<double, B, S, H, D>("x", any());
+    return mmr::attention<S>(x, d.parameter<double, B, S, H, D>("k", any()), x, 1.3);
+  });
+  check_gradients("attention to other positions", [](mmr::declaration& d) {
+    return mmr::attention<S, K>(d.parameter<double, B, S, H, D>("q", any()),
+                                d.parameter<double, B, K, H, D>("k", any()),
+                                d.parameter<double, B, K, H, D>("v", any()));
+  });
+  check_gradients("attention of groups of queries, causal", [](mmr::declaration& d) {
+    return mmr::causal_attention<S>(d.parameter<double, B, S, H, G, D>("q", any()),
+                                    d.parameter<double, B, S, H, D>("k", any()),
+                                    d.parameter<double, B, S, H, D>("v", any()));
+  });
+  check_gradients("attention of groups of queries to other positions", [](mmr::declaration& d) {
+    auto k = d.parameter<double, B, K, H, D>("k", any());
+    return mmr::attention<S, K>(d.parameter<double, B, S, H, G, D>("q", any()), k, k);
   });
   check_gradients("cross_entropy", [](mmr::declaration& d) {
     return mmr::cross_entropy(d.parameter<double, B, S, V>("logits", any()), d.input<std::int32_t, B, S>("targets"));

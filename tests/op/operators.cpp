@@ -1,6 +1,7 @@
 // Every operator against plain loops, whole and in parts. The parts are what the planner relies on: shards run on their
 // own, put side by side or summed as the signature says, are the whole.
 #include <map>
+#include <optional>
 
 #include "harness.hpp"
 
@@ -27,9 +28,9 @@ struct extents {
 template <class F>
 void for_all_extents(F&& f) {
   const std::vector<std::map<char, std::int64_t>> draws = {
-      {{'b', 2}, {'s', 5}, {'e', 7}, {'h', 3}, {'d', 5}, {'v', 11}},
-      {{'b', 1}, {'s', 1}, {'e', 1}, {'h', 1}, {'d', 1}, {'v', 1}},
-      {{'b', 3}, {'s', 17}, {'e', 33}, {'h', 2}, {'d', 16}, {'v', 70}},
+      {{'b', 2}, {'s', 5}, {'e', 7}, {'h', 3}, {'d', 5}, {'g', 2}, {'v', 11}},
+      {{'b', 1}, {'s', 1}, {'e', 1}, {'h', 1}, {'d', 1}, {'g', 1}, {'v', 1}},
+      {{'b', 3}, {'s', 17}, {'e', 33}, {'h', 2}, {'d', 16}, {'g', 3}, {'v', 70}},
   };
   for (const auto& d : draws)
     for (auto element : {dtype::f64, dtype::f32}) f(extents{d, element});
@@ -241,56 +242,97 @@ TEST_CASE("dropout: one mask under every sharding, another for each seed, operat
     for (std::size_t b = 0; b < a; ++b) CHECK(masks[a] != masks[b]);
 }
 
-TEST_CASE("attention") {
-  // Scores of query i and key j <= i, as the softmax takes them.
-  const auto score = [](const arrays& t, std::size_t q, std::size_t k, const coordinates& at, std::int64_t j) {
-    double dot = 0;
-    const std::int64_t d = t[q].sizes[3];
-    for (std::int64_t f = 0; f < d; ++f)
-      dot += t[q].values[offset(t[q].sizes, {at[0], at[1], at[2], f})] *
-             t[k].values[offset(t[k].sizes, {at[0], j, at[2], f})];
-    return dot / std::sqrt(static_cast<double>(d));
+namespace {
+
+/// Attention by definition, row by row of the queries: causal or not, and with the scale of its scores.
+struct plain_attention {
+  bool causal;
+  double scale;
+
+  struct row {
+    std::size_t query;              // its first element
+    std::vector<std::size_t> keys;  // those of the keys that it sees
+    std::vector<double> scores;
   };
-  const oracle forward = [&](const signature& s, const arrays& in, const arrays& state) {
-    auto made = nest([](const point&) {})(s, in, state);
-    for_each_index(made.out[1].sizes, [&](const coordinates& at) {
-      double sum = 0;
-      for (std::int64_t j = 0; j <= at[1]; ++j) sum += std::exp(score(in, 0, 1, at, j));
-      made.out[1].values[offset(made.out[1].sizes, at)] = std::log(sum);
-      for (std::int64_t f = 0; f < in[0].sizes[3]; ++f)
-        for (std::int64_t j = 0; j <= at[1]; ++j)
-          made.out[0].values[offset(made.out[0].sizes, {at[0], at[1], at[2], f})] +=
-              std::exp(score(in, 0, 1, at, j)) / sum * in[2].values[offset(in[2].sizes, {at[0], j, at[2], f})];
-    });
-    return made;
-  };
-  const oracle backward = [&](const signature& s, const arrays& in, const arrays& state) {
-    auto made = nest([](const point&) {})(s, in, state);
-    const std::int64_t d = in[1].sizes[3];
-    for_each_index(in[5].sizes, [&](const coordinates& at) {
-      const auto here = [&](std::int64_t f) { return offset(in[1].sizes, {at[0], at[1], at[2], f}); };
-      double dot = 0;
-      for (std::int64_t f = 0; f < d; ++f) dot += in[0].values[here(f)] * in[4].values[here(f)];
-      for (std::int64_t j = 0; j <= at[1]; ++j) {
-        const auto there = [&](std::int64_t f) { return offset(in[2].sizes, {at[0], j, at[2], f}); };
-        const double w = std::exp(score(in, 1, 2, at, j) - in[5].values[offset(in[5].sizes, at)]);
-        double dw = 0;
-        for (std::int64_t f = 0; f < d; ++f) dw += in[0].values[here(f)] * in[3].values[there(f)];
-        const double slope = w * (dw - dot) / std::sqrt(static_cast<double>(d));
-        for (std::int64_t f = 0; f < d; ++f) {
-          made.out[0].values[here(f)] += slope * in[2].values[there(f)];
-          made.out[1].values[there(f)] += slope * in[1].values[here(f)];
-          made.out[2].values[there(f)] += w * in[0].values[here(f)];
-        }
+  /// Calls f(number of the row, row) for q over (batch, position, heads, .., features), k over (batch, position, heads,
+  /// features).
+  template <class F>
+  void for_each_row(const array& q, const array& k, F&& f) const {
+    const auto d = static_cast<std::size_t>(q.sizes.back());
+    const coordinates rows(q.sizes.begin(), q.sizes.end() - 1);
+    std::size_t number = 0;
+    for_each_index(rows, [&](const coordinates& at) {
+      row r{number * d, {}, {}};
+      for (std::int64_t j = 0; j < (causal ? at[1] + 1 : k.sizes[1]); ++j) {
+        r.keys.push_back(offset(k.sizes, {at[0], j, at[2], 0}));
+        r.scores.push_back(scale * dot(q, r.query, k, r.keys.back(), d));
       }
+      f(number++, r);
     });
-    return made;
-  };
+  }
+  static double dot(const array& a, std::size_t i, const array& b, std::size_t j, std::size_t n) {
+    double sum = 0;
+    for (std::size_t f = 0; f < n; ++f) sum += a.values[i + f] * b.values[j + f];
+    return sum;
+  }
+
+  oracle forward() const {
+    return [*this](const signature& s, const arrays& in, const arrays& state) {
+      auto made = nest([](const point&) {})(s, in, state);
+      const auto d = static_cast<std::size_t>(in[0].sizes.back());
+      for_each_row(in[0], in[1], [&](std::size_t number, const row& r) {
+        double sum = 0;
+        for (double score : r.scores) sum += std::exp(score);
+        made.out[1].values[number] = std::log(sum);
+        for (std::size_t j = 0; j < r.keys.size(); ++j)
+          for (std::size_t f = 0; f < d; ++f)
+            made.out[0].values[r.query + f] += std::exp(r.scores[j]) / sum * in[2].values[r.keys[j] + f];
+      });
+      return made;
+    };
+  }
+  /// Any out and lse will do: the rule is a formula of its operands.
+  oracle backward() const {
+    return [*this](const signature& s, const arrays& in, const arrays& state) {
+      auto made = nest([](const point&) {})(s, in, state);
+      const auto d = static_cast<std::size_t>(in[1].sizes.back());
+      for_each_row(in[1], in[2], [&](std::size_t number, const row& r) {
+        const double mean = dot(in[0], r.query, in[4], r.query, d);
+        for (std::size_t j = 0; j < r.keys.size(); ++j) {
+          const double w = std::exp(r.scores[j] - in[5].values[number]);
+          const double slope = w * (dot(in[0], r.query, in[3], r.keys[j], d) - mean) * scale;
+          for (std::size_t f = 0; f < d; ++f) {
+            made.out[0].values[r.query + f] += slope * in[2].values[r.keys[j] + f];
+            made.out[1].values[r.keys[j] + f] += slope * in[1].values[r.query + f];
+            made.out[2].values[r.keys[j] + f] += w * in[0].values[r.query + f];
+          }
+        }
+      });
+      return made;
+    };
+  }
+};
+
+}  // namespace
+
+TEST_CASE("attention: causal or not, to other positions, with groups of queries") {
   for_all_extents([&](const extents& t) {
-    const auto q = t("bshd");
-    check(bound_operator(op::attention{}, {q, q, q}), {q, q, q}, forward);
-    const std::vector<mmr::tensor_type> in = {q, q, q, q, q, t("bsh")};
-    check(bound_operator(op::attention_grad{}, in), in, backward, {{}, {}, {}, {}, {}, positive});
+    const double usual = 1 / std::sqrt(static_cast<double>(t.of.at('d')));
+    const auto one = [&](const char* queries, const char* rows, const char* keys, bool causal,
+                         std::optional<double> scale) {
+      INFO("queries " << queries << ", keys " << keys << (causal ? ", causal" : ""));
+      const plain_attention plain{causal, scale.value_or(usual)};
+      const auto q = t(queries), k = t(keys);
+      check(bound_operator(op::attention{causal, scale}, {q, k, k}), {q, k, k}, plain.forward());
+      const std::vector<mmr::tensor_type> in = {q, q, k, k, q, t(rows)};
+      check(bound_operator(op::attention_grad{causal, scale}, in), in, plain.backward(),
+            {{}, {}, {}, {}, {}, positive});
+    };
+    one("bshd", "bsh", "bshd", true, {});
+    one("bshd", "bsh", "bshd", false, {});
+    one("bshd", "bsh", "bvhd", false, 1.0);
+    one("bshgd", "bshg", "bshd", true, {});
+    one("bshgd", "bshg", "bvhd", false, {});
   });
 }
 

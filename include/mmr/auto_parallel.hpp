@@ -10,10 +10,13 @@
 #include <mmr/op/bias.hpp>
 #include <mmr/op/contract.hpp>
 #include <mmr/op/cross_entropy.hpp>
+#include <mmr/op/dispatch.hpp>
 #include <mmr/op/dropout.hpp>
 #include <mmr/op/embedding.hpp>
 #include <mmr/op/gelu.hpp>
 #include <mmr/op/layer_norm.hpp>
+#include <mmr/op/load_balance.hpp>
+#include <mmr/op/route.hpp>
 #include <mmr/op/softmax.hpp>
 #include <mmr/op/squared_error.hpp>
 

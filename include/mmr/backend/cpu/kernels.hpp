@@ -6,6 +6,7 @@
 #include <mmr/backend/cpu/bind/cross_entropy.hpp>
 #include <mmr/backend/cpu/bind/dropout.hpp>
 #include <mmr/backend/cpu/bind/embedding.hpp>
+#include <mmr/backend/cpu/bind/experts.hpp>
 #include <mmr/backend/cpu/bind/gradient.hpp>
 #include <mmr/backend/cpu/bind/normalisation.hpp>
 #include <mmr/backend/cpu/bind/optimizer.hpp>

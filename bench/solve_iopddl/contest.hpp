@@ -5,11 +5,15 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <climits>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <mmr/solve/problem.hpp>
 #include <mmr/tensor/error.hpp>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -67,18 +71,52 @@ inline std::string unpacked(const std::string& path) {
 
 namespace detail {
 
-inline std::int64_t number(const nlohmann::json& j, const char* what) {
-  if (!j.is_number()) mmr::fail("the instance is damaged: ", what, " holds ", j.dump(), "; it needs a number");
-  const double about = j.get<double>();
-  if (about < 0) mmr::fail("the instance is damaged: ", what, " holds ", j.dump(), "; it needs 0 or more");
-  if (about >= static_cast<double>(forbidden)) return forbidden;
-  return j.is_number_float() ? static_cast<std::int64_t>(about) : j.get<std::int64_t>();
+/// What stands in the file, cut short where it is long.
+inline std::string shown(const nlohmann::json& j) {
+  if (j.is_structured()) return j.is_array() ? "a list" : "an object";
+  const auto text = j.dump();
+  return text.size() <= 40 ? text : text.substr(0, 37) + "...";
 }
 
-inline std::vector<std::int64_t> numbers(const nlohmann::json& j, const char* what) {
+/// A list of the file; a single value is none.
+inline const nlohmann::json& list(const nlohmann::json& j, const char* what) {
+  if (!j.is_array()) mmr::fail("the instance is damaged: ", what, " holds ", shown(j), "; it needs a list");
+  return j;
+}
+
+/// A whole number, at least 0. What is `most` or more counts as `most`.
+inline std::int64_t number(const nlohmann::json& j, const char* what, std::int64_t most) {
+  if (!j.is_number()) mmr::fail("the instance is damaged: ", what, " holds ", shown(j), "; it needs a number");
+  const double about = j.get<double>();
+  if (about < 0) mmr::fail("the instance is damaged: ", what, " holds ", shown(j), "; it needs 0 or more");
+  if (about != std::floor(about))
+    mmr::fail("the instance is damaged: ", what, " holds ", shown(j), "; it needs a whole number");
+  // Compared as what it is: near 10^18 neighbours are equal as doubles.
+  if (j.is_number_unsigned())
+    return static_cast<std::int64_t>(std::min(j.get<std::uint64_t>(), static_cast<std::uint64_t>(most)));
+  return about >= static_cast<double>(most) ? most : static_cast<std::int64_t>(about);
+}
+
+inline constexpr std::int64_t largest = std::numeric_limits<std::int64_t>::max();
+
+/// A number that is part of a sum: one of 64 bits and more is none that an instance can mean.
+inline std::int64_t exact(const nlohmann::json& j, const char* what) {
+  const auto n = number(j, what, largest);
+  if (n == largest) mmr::fail("the instance is damaged: ", what, " holds ", shown(j), "; it needs less than 2^63");
+  return n;
+}
+
+inline std::vector<std::int64_t> costs(const nlohmann::json& j, const char* what) {
   std::vector<std::int64_t> out;
-  for (const auto& n : j) out.push_back(number(n, what));
+  for (const auto& n : list(j, what)) out.push_back(number(n, what, forbidden));
   return out;
+}
+
+/// The two numbers of an interval or of an edge.
+inline std::pair<std::int64_t, std::int64_t> pair(const nlohmann::json& j, const char* what) {
+  if (list(j, what).size() != 2)
+    mmr::fail("the instance is damaged: ", what, " hold a list of ", j.size(), " numbers; each needs two");
+  return {exact(j[0], what), exact(j[1], what)};
 }
 
 }  // namespace detail
@@ -90,15 +128,26 @@ inline instance parse(const std::string& text) {
     const auto j = nlohmann::json::parse(text).at("problem");
     out.name = j.value("name", "unnamed");
     const auto& nodes = j.at("nodes");
-    for (const auto& i : nodes.at("intervals"))
-      out.intervals.push_back({i.at(0).get<std::int64_t>(), i.at(1).get<std::int64_t>()});
-    for (const auto& c : nodes.at("costs")) out.costs.push_back(detail::numbers(c, "costs"));
-    for (const auto& u : nodes.at("usages")) out.usages.push_back(detail::numbers(u, "usages"));
+    for (const auto& i : detail::list(nodes.at("intervals"), "intervals")) {
+      const auto [begin, end] = detail::pair(i, "intervals");
+      out.intervals.push_back({begin, end});
+    }
+    for (const auto& c : detail::list(nodes.at("costs"), "costs")) out.costs.push_back(detail::costs(c, "costs"));
+    for (const auto& u : detail::list(nodes.at("usages"), "usages")) {
+      auto& bytes = out.usages.emplace_back();
+      for (const auto& n : detail::list(u, "usages")) bytes.push_back(detail::exact(n, "usages"));
+    }
     const auto& edges = j.at("edges");
-    for (const auto& e : edges.at("nodes")) out.edges.push_back({e.at(0).get<int>(), e.at(1).get<int>()});
-    for (const auto& c : edges.at("costs")) out.edge_costs.push_back(detail::numbers(c, "edge costs"));
+    for (const auto& e : detail::list(edges.at("nodes"), "edges")) {
+      const auto [u, v] = detail::pair(e, "edges");
+      // Numbers that no int holds are beyond the nodes, and refused as such below.
+      const auto node = [](std::int64_t n) { return static_cast<int>(std::min<std::int64_t>(n, INT_MAX)); };
+      out.edges.push_back({node(u), node(v)});
+    }
+    for (const auto& c : detail::list(edges.at("costs"), "edge costs"))
+      out.edge_costs.push_back(detail::costs(c, "edge costs"));
     if (j.contains("usage_limit") && !j.at("usage_limit").is_null())
-      out.usage_limit = detail::number(j.at("usage_limit"), "usage_limit");
+      out.usage_limit = detail::number(j.at("usage_limit"), "usage_limit", detail::largest);
   } catch (const nlohmann::json::exception& said) {
     mmr::fail("this is no instance of the contest: ", said.what());
   }
@@ -112,13 +161,12 @@ inline instance parse(const std::string& text) {
     if (out.usages[v].size() != out.costs[v].size())
       mmr::fail("the instance is damaged: node ", v, " has ", out.costs[v].size(), " costs but ", out.usages[v].size(),
                 " usages");
-    if (out.intervals[v].begin < 0) mmr::fail("the instance is damaged: node ", v, " lives from a step below 0");
   }
   if (out.edges.size() != out.edge_costs.size())
     mmr::fail("the instance is damaged: ", out.edges.size(), " edges have ", out.edge_costs.size(), " cost tables");
   for (std::size_t e = 0; e < out.edges.size(); ++e) {
     const auto [u, v] = out.edges[e];
-    if (u < 0 || v < 0 || static_cast<std::size_t>(std::max(u, v)) >= n)
+    if (static_cast<std::size_t>(std::max(u, v)) >= n)
       mmr::fail("the instance is damaged: edge ", e, " joins ", u, " and ", v, " but there are ", n, " nodes");
     const auto pairs = out.costs[static_cast<std::size_t>(u)].size() * out.costs[static_cast<std::size_t>(v)].size();
     if (out.edge_costs[e].size() != pairs)
@@ -128,8 +176,54 @@ inline instance parse(const std::string& text) {
   return out;
 }
 
+/// Bytes in a unit in which the most that a step can hold fits the solver's 64 bits. Most instances need none.
+struct byte_unit {
+  std::int64_t size = 1;           ///< divides all usages
+  bool drops_what_breaks = false;  ///< strategies that alone break the limit are forbidden
+};
+
+/// The unit for an instance. Fails where none makes the sums fit.
+inline byte_unit unit_of(const instance& from) {
+  const auto most = [&](const byte_unit& unit) {
+    std::vector<std::pair<std::int64_t, wide>> changes;
+    for (std::size_t v = 0; v < from.costs.size(); ++v) {
+      const auto& i = from.intervals[v];
+      if (i.begin >= i.end) continue;
+      std::int64_t worst = 0;
+      for (const auto bytes : from.usages[v])
+        if (!unit.drops_what_breaks || bytes <= *from.usage_limit) worst = std::max(worst, bytes);
+      changes.push_back({i.begin, worst / unit.size});
+      changes.push_back({i.end, -static_cast<wide>(worst / unit.size)});
+    }
+    std::sort(changes.begin(), changes.end());
+    wide held = 0, peak = 0;
+    for (const auto& change : changes) peak = std::max(peak, held += change.second);
+    return peak;
+  };
+  constexpr wide room = std::int64_t{1} << 60;
+  byte_unit unit;
+  if (!from.usage_limit || most(unit) <= room) return unit;
+  unit.drops_what_breaks = true;
+  if (most(unit) <= room) return unit;
+  std::int64_t divisor = 0;
+  for (const auto& node : from.usages)
+    for (const auto bytes : node) divisor = std::gcd(divisor, bytes);
+  unit.size = std::max<std::int64_t>(divisor, 1);
+  if (most(unit) > room)
+    mmr::fail("the usages of the instance add up to more than 2^60 at a step, which the solver cannot count; give them ",
+              "in a larger unit");
+  return unit;
+}
+
+/// The solver's limit on what a step holds, in the unit of `problem_of`; nothing where the instance has none.
+inline std::optional<std::int64_t> limit_of(const instance& from) {
+  if (!from.usage_limit) return {};
+  return *from.usage_limit / unit_of(from).size;
+}
+
 /// The solver's problem of an instance. Steps are numbered anew: only those at which an interval begins can hold most.
 inline mmr::solve::problem problem_of(const instance& from) {
+  const auto unit = unit_of(from);
   const auto cost = [](std::int64_t c) { return c >= forbidden ? mmr::solve::infinity : static_cast<double>(c); };
   std::vector<std::int64_t> times;
   for (const auto& i : from.intervals)
@@ -145,7 +239,15 @@ inline mmr::solve::problem problem_of(const instance& from) {
     mmr::solve::node n{std::to_string(v), {}, {}};
     for (auto c : from.costs[v]) n.cost.push_back(cost(c));
     const auto& i = from.intervals[v];
-    if (i.begin < i.end) n.uses.push_back({step(i.begin), step(i.end), from.usages[v]});
+    if (from.usage_limit && i.begin < i.end) {
+      auto bytes = from.usages[v];
+      for (std::size_t s = 0; s < bytes.size(); ++s) {
+        if (unit.drops_what_breaks && bytes[s] > *from.usage_limit)
+          n.cost[s] = mmr::solve::infinity, bytes[s] = 0;
+        bytes[s] /= unit.size;
+      }
+      n.uses.push_back({step(i.begin), step(i.end), std::move(bytes)});
+    }
     out.nodes.push_back(std::move(n));
   }
   for (std::size_t e = 0; e < from.edges.size(); ++e) {

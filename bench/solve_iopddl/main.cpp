@@ -24,7 +24,7 @@ int run(const std::string& file, double seconds, std::uint64_t seed) {
               size.strategies, size.edges, problem.steps, elapsed());
 
   mmr::solve::request wanted{mmr::solve::goal::cost};
-  if (instance.usage_limit) wanted.peak_limit = *instance.usage_limit;
+  if (const auto limit = contest::limit_of(instance)) wanted.peak_limit = *limit;
   wanted.seconds = seconds;
   wanted.seed = seed;
   std::optional<contest::wide> best;

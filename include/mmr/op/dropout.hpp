@@ -65,6 +65,37 @@ struct bias_dropout_add {
   }
 };
 
+/// dx = dy * mask / (1 - p). Operands: dy, mask.
+struct stored_dropout_grad {
+  static constexpr std::string_view name = "stored_dropout_grad";
+  double probability = 0;
+  signature sign(const std::vector<tensor_type>& in) const {
+    auto s = elementwise(in, "stored_dropout_grad");
+    s.linear = true;
+    s.reuse = {0};
+    return s;
+  }
+  double flops(std::span<const std::int64_t> n) const { return 2 * points(n); }
+};
+
+/// y = x * mask / (1 - p) with the mask of `dropout`, kept for backward as one byte an element (1: kept, 0: dropped): what
+/// published rules of memory count. Operand: x. Results: y, mask.
+struct stored_dropout {
+  static constexpr std::string_view name = "stored_dropout";
+  double probability = 0;
+  std::uint32_t stream = 0;
+  signature sign(const std::vector<tensor_type>& in) const {
+    auto s = elementwise(in, "stored_dropout", 2);
+    s.out[1].element = dtype::u8;
+    s.reuse = {0, -1};
+    return s;
+  }
+  double flops(std::span<const std::int64_t> n) const { return 12 * points(n); }
+  void vjp(auto& c) const {
+    c.add_grad(c.in(0), c.emit(stored_dropout_grad{probability}, {c.grad(), c.out(1)})[0]);
+  }
+};
+
 }  // namespace op
 
 /// Zeroes each element with the given probability and scales the others by 1 / (1 - probability).
@@ -83,6 +114,15 @@ tensor<T, A...> bias_dropout_add(tensor<T, A...> x, tensor<U, B...> b, Residual 
   detail::require_trailing<op::bias_dropout_add, tensor<T, A...>>(axes<B...>{});
   if (!(probability >= 0 && probability < 1)) fail("dropout: the probability is ", probability, "; it must be in [0, 1)");
   return apply<tensor<T, A...>>(op::bias_dropout_add{probability, x.owner->next_stream()}, x, b, residual);
+}
+
+/// As `dropout`, with equal masks; but the mask is stored for backward, a byte an element, and not made again.
+template <class T, class... A>
+tensor<T, A...> stored_dropout(tensor<T, A...> x, double probability) {
+  if (!(probability >= 0 && probability < 1)) fail("dropout: the probability is ", probability, "; it must be in [0, 1)");
+  if (probability == 0) return x;
+  return std::get<0>(apply<tensor<T, A...>, tensor<std::uint8_t, A...>>(
+      op::stored_dropout{probability, x.owner->next_stream()}, x));
 }
 
 }  // namespace mmr

@@ -61,6 +61,26 @@ void dropout(const T* x, T* y, const box& shard, philox_stream stream, double p)
   }
 }
 
+/// The same as `dropout`, and mask = 1 where an element stays, 0 where it does not. y may be x.
+template <class T>
+void stored_dropout_forward(const T* x, T* y, std::uint8_t* mask, const box& shard, philox_stream stream, double p) {
+  const int64_t rows = shard.rows(), n = shard.row_size();
+  const detail::dropper<T> drop(stream, p);
+  for (int64_t i = 0; i < rows; ++i) {
+    drop.for_masks(shard.global_index(i), n, [&](int64_t at, int64_t count, const T* masks) {
+      multiply(x + i * n + at, masks, y + i * n + at, count);
+      for (int64_t j = 0; j < count; ++j) mask[i * n + at + j] = masks[j] != T(0);
+    });
+  }
+}
+
+/// dx = dy * mask / (1 - p); dx may be dy.
+template <class T>
+void stored_dropout_backward(const T* dy, const std::uint8_t* mask, T* dx, int64_t n, double p) {
+  const T factor = static_cast<T>(1 / (1 - p));
+  for (int64_t i = 0; i < n; ++i) dx[i] = mask[i] ? dy[i] * factor : T(0);
+}
+
 /// y = residual + dropout(x + bias[n]) with n the last axis of the shard; y may be x or residual.
 template <class T>
 void bias_dropout_add_forward(const T* x, const T* bias, const T* residual, T* y, const box& shard,

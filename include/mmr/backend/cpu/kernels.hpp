@@ -11,3 +11,4 @@
 #include <mmr/backend/cpu/bind/normalisation.hpp>
 #include <mmr/backend/cpu/bind/optimizer.hpp>
 #include <mmr/backend/cpu/bind/pointwise.hpp>
+#include <mmr/backend/cpu/bind/scores.hpp>

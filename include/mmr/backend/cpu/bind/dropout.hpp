@@ -73,4 +73,23 @@ struct kernel<cpu_device, op::bias_dropout_add> {
   }
 };
 
+template <>
+struct kernel<cpu_device, op::stored_dropout> {
+  template <class T>
+  static void run(const op::stored_dropout& op, const kernel_args& args) {
+    cpu::stored_dropout_forward(args.input<T>(0), args.output<T>(0), args.output<std::uint8_t>(1),
+                                cpu::shard_of_operand(args, op.name), cpu::mask_key(op.stream, *args.step),
+                                op.probability);
+  }
+};
+
+template <>
+struct kernel<cpu_device, op::stored_dropout_grad> {
+  template <class T>
+  static void run(const op::stored_dropout_grad& op, const kernel_args& args) {
+    cpu::stored_dropout_backward(args.input<T>(0), args.input<std::uint8_t>(1), args.output<T>(0), args.in[0].count(),
+                                 op.probability);
+  }
+};
+
 }  // namespace mmr

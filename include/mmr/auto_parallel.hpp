@@ -16,9 +16,14 @@
 #include <mmr/op/gelu.hpp>
 #include <mmr/op/layer_norm.hpp>
 #include <mmr/op/load_balance.hpp>
+#include <mmr/op/masked_cross_entropy.hpp>
+#include <mmr/op/mean.hpp>
+#include <mmr/op/rms_norm.hpp>
+#include <mmr/op/rotary.hpp>
 #include <mmr/op/masked_softmax.hpp>
 #include <mmr/op/rename.hpp>
 #include <mmr/op/route.hpp>
+#include <mmr/op/silu.hpp>
 #include <mmr/op/softmax.hpp>
 #include <mmr/op/squared_error.hpp>
 

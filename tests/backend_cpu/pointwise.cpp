@@ -6,6 +6,8 @@
 #include "mmr/backend/cpu/elementwise.hpp"
 #include "mmr/backend/cpu/gelu.hpp"
 #include "mmr/backend/cpu/layer_norm.hpp"
+#include "mmr/backend/cpu/rms_norm.hpp"
+#include "mmr/backend/cpu/silu.hpp"
 #include "mmr/backend/cpu/softmax.hpp"
 
 namespace cpu = mmr::cpu;
@@ -138,6 +140,62 @@ TEST_CASE("gradients of GeLU equal central differences", "[backend_cpu]") {
   };
   cpu::gelu_backward(dy.data(), x.data(), dx.data(), rows * n);
   CHECK(check::distance(dx, check::slopes(x, plain_loss)) < 1e-6);
+}
+
+TEMPLATE_TEST_CASE("SiLU and SwiGLU, from minus to plus infinity", "[backend_cpu]", float, double) {
+  using T = TestType;
+  const auto silu = [](double x) { return x / (1 + std::exp(-x)); };
+  for (int64_t n : check::extents) {
+    const auto x = check::random<T>(n, 1, -20, 20), up = check::random<T>(n, 2);
+    auto y = x, gated = up;
+    cpu::silu_forward(y.data(), y.data(), n);
+    cpu::swiglu_forward(x.data(), gated.data(), gated.data(), n);
+    CHECK(check::distance(y, each(1, n, [&](auto, auto j) { return silu(double(x[j])); })) < 8 * check::epsilon<T>());
+    CHECK(check::distance(gated, each(1, n, [&](auto, auto j) { return silu(double(x[j])) * double(up[j]); })) <
+          8 * check::epsilon<T>());
+  }
+  const std::vector<T> x{T(-1e30), T(1e30), -INFINITY, INFINITY, NAN, T(-2000), T(0)}, one = check::zeros<T>(7, 1);
+  auto y = x, slope = x;
+  cpu::silu_forward(x.data(), y.data(), 7);
+  cpu::silu_backward(one.data(), x.data(), slope.data(), 7);
+  CHECK(check::distance(y, std::vector<T>{0, T(1e30), 0, INFINITY, NAN, 0, 0}) < 1e-6);
+  CHECK(check::distance(slope, std::vector<T>{0, 1, 0, 1, NAN, 0, T(0.5)}) < 1e-6);
+}
+
+TEST_CASE("gradients of SwiGLU equal central differences, over any operand", "[backend_cpu]") {
+  const int64_t n = 37;
+  auto gate = check::random<double>(n, 1, -4, 4), up = check::random<double>(n, 2);
+  const auto dy = check::random<double>(n, 3);
+  const auto loss = [&] {
+    auto y = dy;
+    cpu::swiglu_forward(gate.data(), up.data(), y.data(), n);
+    return check::dot(y, dy);
+  };
+  const auto dgate = check::slopes(gate, loss), dup = check::slopes(up, loss);
+  auto over_dy = dy, apart = dy;
+  cpu::swiglu_backward(over_dy.data(), gate.data(), up.data(), over_dy.data(), apart.data(), n);
+  CHECK(check::distance(over_dy, dgate) < 1e-6);
+  CHECK(check::distance(apart, dup) < 1e-6);
+  cpu::swiglu_backward(dy.data(), gate.data(), up.data(), gate.data(), up.data(), n);
+  CHECK(check::distance(gate, dgate) < 1e-6);
+  CHECK(check::distance(up, dup) < 1e-6);
+}
+
+TEST_CASE("gradients of RMS norm equal central differences", "[backend_cpu]") {
+  const int64_t rows = 19, n = 21;
+  auto x = check::random<double>(rows * n, 1), gain = check::random<double>(n, 2);
+  const auto dy = check::random<double>(rows * n, 3);
+  auto y = x, rstd = check::zeros<double>(rows);
+  const auto loss = [&] {
+    cpu::rms_norm_forward(x.data(), gain.data(), y.data(), rstd.data(), rows, n, 1e-5);
+    return check::dot(y, dy);
+  };
+  const auto dx_expected = check::slopes(x, loss), dgain_expected = check::slopes(gain, loss);
+  loss();
+  auto dx = dy, dgain = gain;
+  cpu::rms_norm_backward(dx.data(), x.data(), gain.data(), rstd.data(), dx.data(), dgain.data(), rows, n);
+  CHECK(check::distance(dx, dx_expected) < 1e-6);
+  CHECK(check::distance(dgain, dgain_expected) < 1e-6);
 }
 
 TEMPLATE_TEST_CASE("softmax rows, also of large scores", "[backend_cpu]", float, double) {

@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <mmr/graph/declaration.hpp>
+#include <mmr/op/mean.hpp>
 
 #include "harness.hpp"
 
@@ -33,6 +34,8 @@ class interpreter {
       const auto words = info.type.element == dtype::i32 ? words_ : 1;
       value(t) =
           random_array(info.type, info.type.element == dtype::i32 ? below(words) : law(mmr_test::normal), random);
+      if (info.name == "masked targets")
+        for (std::size_t i = 0; i < value(t).values.size(); i += 3) value(t).values[i] = -1;
     }
   }
   array& value(mmr::tensor_id t) { return values_[static_cast<std::size_t>(t)]; }
@@ -193,6 +196,21 @@ TEST_CASE("gradients equal central differences") {
   });
   check_gradients("cross_entropy", [](mmr::declaration& d) {
     return mmr::cross_entropy(d.parameter<double, B, S, V>("logits", any()), d.input<std::int32_t, B, S>("targets"));
+  });
+  check_gradients("rms_norm", [](mmr::declaration& d) {
+    return mmr::rms_norm<E>(d.parameter<double, B, S, E>("x", any()), d.parameter<double, E>("gain", any()));
+  });
+  check_gradients("rotary",
+                  [](mmr::declaration& d) { return mmr::rotary<S>(d.parameter<double, B, S, H, E>("x", any()), 3); });
+  check_gradients("silu", [](mmr::declaration& d) { return mmr::silu(d.parameter<double, B, S, E>("x", any())); });
+  check_gradients("swiglu", [](mmr::declaration& d) {
+    return mmr::swiglu(d.parameter<double, B, S, E>("gate", any()), d.parameter<double, B, S, E>("up", any()));
+  });
+  check_gradients("mean over an inner axis",
+                  [](mmr::declaration& d) { return mmr::mean<S>(d.parameter<double, B, S, E>("x", any())); });
+  check_gradients("masked_cross_entropy", [](mmr::declaration& d) {
+    return mmr::masked_cross_entropy(d.parameter<double, B, S, V>("logits", any()),
+                                     d.input<std::int32_t, B, S>("masked targets"));
   });
   check_gradients("dropout",
                   [](mmr::declaration& d) { return mmr::dropout(d.parameter<double, B, S, E>("x", any()), 0.4); });

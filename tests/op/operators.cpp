@@ -44,6 +44,14 @@ double gelu_slope(double x) {
   return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * c * (1 + 3 * 0.044715 * x * x);
 }
 
+double silu(double x) {
+  return x / (1 + std::exp(-x));
+}
+double silu_slope(double x) {
+  const double s = 1 / (1 + std::exp(-x));
+  return s + x * s * (1 - s);
+}
+
 /// Oracles that go row by row of operand 0: f(first element of the row, its length, results).
 oracle by_rows(std::function<void(const arrays& in, std::size_t row, std::size_t n, arrays& out)> f) {
   return [=](const signature& s, const arrays& in, const arrays& state) {
@@ -89,6 +97,13 @@ TEST_CASE("sums, products, constants and biases") {
             p.out(1) += dx;
           }));
     }
+    one(op::silu{}, {t("bse")}, nest([](const point& p) { p.out(0) = silu(p.in(0)); }));
+    one(op::silu_grad{}, {t("bse"), t("bse")}, nest([](const point& p) { p.out(0) = p.in(0) * silu_slope(p.in(1)); }));
+    one(op::swiglu{}, {t("bse"), t("bse")}, nest([](const point& p) { p.out(0) = silu(p.in(0)) * p.in(1); }));
+    one(op::swiglu_grad{}, {t("bse"), t("bse"), t("bse")}, nest([](const point& p) {
+          p.out(0) = p.in(0) * p.in(2) * silu_slope(p.in(1));
+          p.out(1) = p.in(0) * silu(p.in(1));
+        }));
     one(op::gelu{}, {t("bse")}, nest([](const point& p) { p.out(0) = gelu(p.in(0)); }));
     one(op::gelu_grad{}, {t("bse"), t("bse")}, nest([](const point& p) { p.out(0) = p.in(0) * gelu_slope(p.in(1)); }));
   });
@@ -125,6 +140,28 @@ TEST_CASE("softmax and layer normalisation") {
           for (std::size_t j = row * n; j < (row + 1) * n; ++j)
             out[0].values[j] = in[1].values[j] * (in[0].values[j] - dot);
         }));
+    one(op::rms_norm{1e-3}, {t("bse"), t("e")},
+        by_rows([](const arrays& in, std::size_t row, std::size_t n, arrays& out) {
+          double square = 0;
+          for (std::size_t j = 0; j < n; ++j) square += std::pow(in[0].values[row * n + j], 2) / static_cast<double>(n);
+          const double rstd = 1 / std::sqrt(square + 1e-3);
+          for (std::size_t j = 0; j < n; ++j)
+            out[0].values[row * n + j] = in[0].values[row * n + j] * rstd * in[1].values[j];
+          out[1].values[row] = rstd;
+        }));
+    one(op::rms_norm_grad{}, {t("bse"), t("bse"), t("e"), t("bs")},
+        by_rows([](const arrays& in, std::size_t row, std::size_t n, arrays& out) {
+          const double rstd = in[3].values[row];
+          double along = 0;
+          for (std::size_t j = 0; j < n; ++j)
+            along += in[0].values[row * n + j] * in[2].values[j] * in[1].values[row * n + j] * rstd;
+          for (std::size_t j = 0; j < n; ++j) {
+            const double dy = in[0].values[row * n + j], h = in[1].values[row * n + j] * rstd;
+            out[0].values[row * n + j] = rstd * (dy * in[2].values[j] - h * along / static_cast<double>(n));
+            out[1].values[j] += dy * h;
+          }
+        }),
+        {{}, {}, {}, positive});
     one(op::layer_norm{1e-3}, {t("bse"), t("e"), t("e")},
         by_rows([](const arrays& in, std::size_t row, std::size_t n, arrays& out) {
           const double count = static_cast<double>(n);
@@ -176,7 +213,52 @@ TEST_CASE("cross-entropy") {
           p.out(0) = (std::exp(p.in(0) - p.in(2)) / p.in(3) - hot) * 0.25 * p.in(4);
         }),
         {normal, word, positive, positive, normal});
+
+    // Some rows have no target.
+    const law masked = [&](std::mt19937& random) { return word(random) - (random() % 3 == 0 ? 100 : 0); };
+    one(op::count_targets{}, {t.tokens("bs")}, nest([](const point& p) { p.out(0) += p.in(0) >= 0; }), {masked});
+    const law counts = below(4);
+    one(op::masked_cross_entropy{0.25}, {t("bs"), t("bs"), t("bs"), t.tokens("bs"), t.tokens("")},
+        nest([](const point& p) {
+          if (p.in(3) >= 0) p.out(0) += 0.25 / std::max(1.0, p.in(4)) * (std::log(p.in(1)) + p.in(0) - p.in(2));
+        }),
+        {normal, positive, normal, masked, counts});
+    one(op::masked_cross_entropy_grad{0.25}, {t("bsv"), t.tokens("bs"), t("bs"), t("bs"), t.tokens(""), t("")},
+        nest([](const point& p) {
+          const double hot = static_cast<double>(p.loop(2)) == p.in(1) ? 1 : 0;
+          p.out(0) = (std::exp(p.in(0) - p.in(2)) / p.in(3) - hot) * 0.25 * p.in(5) / std::max(1.0, p.in(4));
+          if (p.in(1) < 0) p.out(0) = 0;
+        }),
+        {normal, masked, positive, positive, counts, normal});
   });
+}
+
+TEST_CASE("rotary position embedding") {
+  for (auto element : {dtype::f64, dtype::f32})
+    for (bool back : {false, true})
+      for (const auto& sizes : {coordinates{2, 5, 3, 6}, coordinates{1, 1, 1, 2}, coordinates{2, 17, 1, 40}}) {
+        const mmr::tensor_type x{element, {{"b", sizes[0]}, {"s", sizes[1]}, {"h", sizes[2]}, {"e", sizes[3]}}};
+        check(bound_operator(op::rotary{"s", 100, back}, {x}), {x},
+              [&](const signature& s, const arrays& in, const arrays& state) {
+                auto made = nest([](const point&) {})(s, in, state);
+                for_each_index(sizes, [&](const coordinates& at) {
+                  const auto half = sizes[3] / 2, i = at[3] % half;
+                  const double angle = (back ? -1 : 1) * static_cast<double>(at[1]) *
+                                       std::pow(100, -2 * static_cast<double>(i) / static_cast<double>(sizes[3]));
+                  const auto value = [&](std::int64_t f) {
+                    return in[0].values[offset(sizes, {at[0], at[1], at[2], f})];
+                  };
+                  const double a = value(i), b = value(i + half);
+                  made.out[0].values[offset(sizes, at)] = at[3] < half ? a * std::cos(angle) - b * std::sin(angle)
+                                                                       : b * std::cos(angle) + a * std::sin(angle);
+                });
+                return made;
+              });
+      }
+  const mmr::tensor_type odd{dtype::f64, {{"s", 4}, {"e", 5}}};
+  CHECK_THROWS_WITH(op::rotary{"s"}.sign({odd}), contains("'e' has extent 5") && contains("even"));
+  CHECK_THROWS_WITH((op::rotary{"s", 0}.sign({odd})), contains("theta is 0"));
+  CHECK_THROWS_WITH(op::rotary{"e"}.sign({odd}), contains("'e'"));
 }
 
 TEST_CASE("embedding") {

@@ -82,19 +82,31 @@ struct cross_entropy {
 
 }  // namespace op
 
-/// Mean over all rows (and over the microbatches of a step) of -log softmax(logits)[target]: logits[A..., Vocab],
-/// targets[A...] in 0..Vocab-1.
-template <class T, class... L, class Target, class... A>
-scalar<T> cross_entropy(tensor<T, L...> logits, tensor<Target, A...> targets) {
-  require_dtype<op::cross_entropy, std::int32_t, tensor<Target, A...>>();
-  (require_axis<op::cross_entropy, A, tensor<T, L...>>(), ...);
+namespace detail {
+/// What the likelihood of each row's target is made of, whatever part of the vocabulary a rank holds.
+template <class Rows>
+struct row_terms {
+  Rows max, sum_exp, picked;
+};
+template <class Op, class T, class... L, class Target, class... A>
+row_terms<tensor<T, A...>> terms_of_rows(tensor<T, L...> logits, tensor<Target, A...> targets) {
+  require_dtype<Op, std::int32_t, tensor<Target, A...>>();
+  (require_axis<Op, A, tensor<T, L...>>(), ...);
   // The rows of the logits, without the vocabulary, are those of the targets.
   using vocabulary = typename last_axis<axes<L...>>::type;
-  require_same_axes<op::cross_entropy, tensor<T, A...>, tensor_over<T, axes_without<axes<L...>, axes<vocabulary>>>>();
+  require_same_axes<Op, tensor<T, A...>, tensor_over<T, axes_without<axes<L...>, axes<vocabulary>>>>();
   using rows = tensor<T, A...>;
   const auto m = apply<rows>(op::row_max{}, logits);
   const auto s = apply<rows>(op::sum_exp{}, logits, m);
-  const auto p = apply<rows>(op::pick{}, logits, targets);
+  return {m, s, apply<rows>(op::pick{}, logits, targets)};
+}
+}  // namespace detail
+
+/// Mean over all rows (and over the microbatches of a step) of -log softmax(logits)[target]: logits[A..., Vocab],
+/// targets[A...] in 0..Vocab-1. See masked_cross_entropy for targets that do not count.
+template <class T, class... L, class Target, class... A>
+scalar<T> cross_entropy(tensor<T, L...> logits, tensor<Target, A...> targets) {
+  const auto [m, s, p] = detail::terms_of_rows<op::cross_entropy>(logits, targets);
   const double factor = 1.0 / static_cast<double>(logits.owner->count(targets.id) * logits.owner->microbatches());
   return apply<scalar<T>>(op::cross_entropy{factor, logits.id, targets.id}, m, s, p);
 }

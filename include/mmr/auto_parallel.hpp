@@ -21,6 +21,7 @@
 #include <mmr/op/rms_norm.hpp>
 #include <mmr/op/rotary.hpp>
 #include <mmr/op/masked_softmax.hpp>
+#include <mmr/op/relative_bias.hpp>
 #include <mmr/op/rename.hpp>
 #include <mmr/op/route.hpp>
 #include <mmr/op/silu.hpp>

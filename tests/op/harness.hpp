@@ -96,6 +96,7 @@ class buffer {
       if (element_ == dtype::f64) static_cast<double*>(data())[i] = v;
       if (element_ == dtype::f32) static_cast<float*>(data())[i] = static_cast<float>(v);
       if (element_ == dtype::i32) static_cast<std::int32_t*>(data())[i] = static_cast<std::int32_t>(v);
+      if (element_ == dtype::u8) static_cast<std::uint8_t*>(data())[i] = static_cast<std::uint8_t>(v);
     }
   }
   void* data() { return bytes(); }
@@ -105,6 +106,7 @@ class buffer {
       if (element_ == dtype::f64) a.values.push_back(static_cast<double*>(data())[i]);
       if (element_ == dtype::f32) a.values.push_back(static_cast<double>(static_cast<float*>(data())[i]));
       if (element_ == dtype::i32) a.values.push_back(static_cast<std::int32_t*>(data())[i]);
+      if (element_ == dtype::u8) a.values.push_back(static_cast<std::uint8_t*>(data())[i]);
     }
     return a;
   }
@@ -329,7 +331,7 @@ inline void check(const bound_operator& op, const std::vector<mmr::tensor_type>&
   arrays one = in, other = in;
   for (std::size_t i = 0; i < in.size(); ++i)
     for (std::size_t e = 0; e < in[i].values.size(); ++e) {
-      if (in[i].element == dtype::i32) continue;
+      if (!mmr::is_floating(in[i].element)) continue;
       one[i].values[e] = static_cast<double>(static_cast<float>(normal(random)));
       other[i].values[e] = in[i].values[e] - one[i].values[e];
     }

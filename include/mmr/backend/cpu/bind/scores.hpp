@@ -1,10 +1,13 @@
-// Binds what attention with stored scores takes: renamed axes and masked softmax.
+// Binds what attention with stored scores takes: renamed axes, position biases and masked softmax.
 #pragma once
 
 #include <mmr/backend/cpu/bind/split.hpp>
 #include <mmr/backend/cpu/masked_softmax.hpp>
+#include <mmr/backend/cpu/relative_bias.hpp>
 #include <mmr/op/masked_softmax.hpp>
+#include <mmr/op/relative_bias.hpp>
 #include <mmr/op/rename.hpp>
+#include <span>
 
 namespace mmr {
 
@@ -38,6 +41,45 @@ struct kernel<cpu_device, op::masked_softmax_grad> {
     const cpu::split dy(args.in[0]);
     cpu::masked_softmax_backward(args.input<T>(0), args.input<T>(1), args.output<T>(0), dy.rows, dy.cols,
                                  static_cast<T>(op.scale));
+  }
+};
+
+namespace cpu {
+/// Loops: batch, query, head, key, bucket.
+inline score_shape shape_of_scores(std::span<const loop_range> l) {
+  return {l[0].size, l[1].begin, l[1].size, l[2].size, l[3].begin, l[3].size};
+}
+/// Bytes of the buckets of one row of keys, in whole elements of T.
+template <class T>
+std::int64_t bucket_row_bytes(std::span<const loop_range> l) {
+  constexpr auto element = static_cast<std::int64_t>(sizeof(T));
+  return (l[3].size * 4 + element - 1) / element * element;
+}
+}  // namespace cpu
+
+template <>
+struct kernel<cpu_device, op::relative_bias> {
+  template <class T>
+  static void run(const op::relative_bias& op, const kernel_args& args) {
+    cpu::relative_bias_forward(args.input<T>(0), args.input<T>(1), args.output<T>(0), cpu::shape_of_scores(args.loops),
+                               op.buckets, static_cast<std::int32_t*>(args.workspace));
+  }
+  template <class T>
+  static std::int64_t workspace(const op::relative_bias&, const signature&, std::span<const loop_range> loops) {
+    return cpu::bucket_row_bytes<T>(loops);
+  }
+};
+
+template <>
+struct kernel<cpu_device, op::relative_bias_grad> {
+  template <class T>
+  static void run(const op::relative_bias_grad& op, const kernel_args& args) {
+    cpu::relative_bias_backward(args.input<T>(0), args.output<T>(0), cpu::shape_of_scores(args.loops), op.buckets,
+                                args.loops[4].begin, args.loops[4].size, static_cast<std::int32_t*>(args.workspace));
+  }
+  template <class T>
+  static std::int64_t workspace(const op::relative_bias_grad&, const signature&, std::span<const loop_range> loops) {
+    return cpu::bucket_row_bytes<T>(loops);
   }
 };
 

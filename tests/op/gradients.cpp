@@ -19,6 +19,10 @@ struct D : mmr::axis<"features"> {};
 struct G : mmr::axis<"group"> {};
 struct K : mmr::axis<"keys"> {};
 struct V : mmr::axis<"words"> {};
+struct P : mmr::axis<"places"> {};  // as many as seq
+struct X : mmr::axis<"experts"> {};
+struct C : mmr::axis<"capacity"> {};
+struct R : mmr::axis<"buckets"> {};
 
 using mmr::init::normal;
 constexpr auto any = [] { return normal(1); };
@@ -229,4 +233,50 @@ TEST_CASE("gradients equal central differences") {
                                    d.parameter<double, E>("db", any()), x, 0.2);
     return mmr::cross_entropy(mmr::linear(y, table), d.input<std::int32_t, B, S>("targets"));
   });
+}
+
+TEST_CASE("gradients of attention with stored scores equal central differences") {
+  const auto scores = [](mmr::declaration& d) {
+    d.set(mmr::size<P>(4));
+    return d.parameter<double, B, S, H, P>("scores", any());
+  };
+  check_gradients("rename", [](mmr::declaration& d) {
+    d.set(mmr::size<P>(4));
+    auto x = d.parameter<double, B, S, E>("x", any());
+    return mmr::rename<S, P>(x) * mmr::rename<S, P>(mmr::scale(x, 0.5));
+  });
+  check_gradients("scaled_softmax", [&](mmr::declaration& d) { return mmr::scaled_softmax<P>(scores(d), 0.8); });
+  check_gradients("causal_softmax", [&](mmr::declaration& d) { return mmr::causal_softmax<S, P>(scores(d), 0.8); });
+  check_gradients("stored_dropout", [&](mmr::declaration& d) { return mmr::stored_dropout(scores(d), 0.4); });
+  for (const bool both_ways : {true, false})
+    check_gradients("relative_bias", [&](mmr::declaration& d) {
+      d.set(mmr::size<R>(4));
+      return mmr::relative_bias(scores(d), d.parameter<double, R, H>("table", any()), {4, 3, both_ways});
+    });
+}
+
+TEST_CASE("gradients of a mixture of experts equal central differences") {
+  for (const int top_k : {1, 2, 3}) {
+    // Two slots for each of three experts: some tokens of four find none.
+    const auto probs = [](mmr::declaration& d) {
+      d.set(mmr::size<X>(3));
+      d.set(mmr::size<C>(2));
+      return mmr::softmax<X>(d.parameter<double, B, S, X>("logits", any()));
+    };
+    const auto name = "route to " + std::to_string(top_k);
+    check_gradients(name + ": gates", [&](mmr::declaration& d) {
+      const auto p = probs(d);
+      return mmr::route<C>(p, top_k).gates * mmr::route<C>(p, top_k).gates;
+    });
+    check_gradients(name + ": balance", [&](mmr::declaration& d) {
+      const auto p = probs(d);
+      return mmr::load_balance(p, mmr::route<C>(p, top_k), 0.7);
+    });
+    check_gradients(name + ": tokens to experts and back", [&](mmr::declaration& d) {
+      const auto where = mmr::route<C>(probs(d), top_k);
+      auto x = d.parameter<double, B, S, E>("x", any());
+      auto up = mmr::contract<E>(mmr::dispatch(x, where), d.parameter<double, X, E, D>("up", any()));
+      return mmr::combine<S>(mmr::contract<D>(mmr::gelu(up), d.parameter<double, X, D, E>("down", any())), where);
+    });
+  }
 }

@@ -1,0 +1,61 @@
+// Llama at a tiny size: the losses of one rank under every kind of plan, and the tensors of its checkpoint.
+#include <mmr/model/llama.hpp>
+
+#include "refusal.hpp"
+#include "runs.hpp"
+
+namespace {
+
+using namespace mmr_test;
+const mmr::adamw optimizer{.weight_decay = 0.1};
+// Nothing that the meshes divide but the groups: key-value heads, batch, sequence and words are 3, 3, 7 and 29.
+const mmr::llama::config odd{.heads = 6, .kv_heads = 3, .embed = 24, .hidden = 20, .seq = 7, .batch = 3, .vocab = 29};
+
+}  // namespace
+
+TEST_CASE("Llama trains on ranks as on one") {
+  const auto g = mmr::llama::training_graph<double>(odd, optimizer);
+  same_as_one_rank(g, mmr::llama::scheme(), made_up(29), {"data=2,model=2", "data=3"}, {"memory", "megatron-sp"});
+}
+
+TEST_CASE("Llama with one key-value head, a tied embedding, microbatches and clipping trains on ranks as on one") {
+  mmr::llama::config c{
+      .kv_heads = 1, .embed = 24, .hidden = 20, .seq = 8, .vocab = 30, .tied = true, .microbatches = 2};
+  const auto g = mmr::llama::training_graph<double>(c, mmr::adamw{.clip_norm = 0.5});
+  same_as_one_rank(g, mmr::llama::scheme(), made_up(30), {"data=2,model=2"}, {"memory", "zero2", "megatron"});
+}
+
+TEST_CASE("parameters of Llama are stored as Hugging Face stores them") {
+  const auto g = mmr::llama::training_graph<float>(odd, optimizer);
+  using shape = std::vector<std::int64_t>;
+  CHECK(stored_shape(g, "model.embed_tokens.weight") == shape{29, 24});
+  CHECK(stored_shape(g, "lm_head.weight") == shape{29, 24});
+  CHECK(stored_shape(g, "model.norm.weight") == shape{24});
+  const std::string layer = "model.layers.1.";
+  CHECK(stored_shape(g, layer + "input_layernorm.weight") == shape{24});
+  CHECK(stored_shape(g, layer + "post_attention_layernorm.weight") == shape{24});
+  CHECK(stored_shape(g, layer + "self_attn.q_proj.weight") == shape{24, 24});
+  CHECK(stored_shape(g, layer + "self_attn.k_proj.weight") == shape{12, 24});
+  CHECK(stored_shape(g, layer + "self_attn.v_proj.weight") == shape{12, 24});
+  CHECK(stored_shape(g, layer + "self_attn.o_proj.weight") == shape{24, 24});
+  CHECK(stored_shape(g, layer + "mlp.gate_proj.weight") == shape{20, 24});
+  CHECK(stored_shape(g, layer + "mlp.up_proj.weight") == shape{20, 24});
+  CHECK(stored_shape(g, layer + "mlp.down_proj.weight") == shape{24, 20});
+  auto tied = odd;
+  tied.tied = true;
+  CHECK(stored_shape(mmr::llama::training_graph<float>(tied, optimizer), "lm_head.weight").empty());
+}
+
+TEST_CASE("a Llama that cannot be is refused in one sentence") {
+  const auto refused = [](auto change) {
+    mmr::llama::config c;
+    change(c);
+    return refusal([&] { c.check(); });
+  };
+  CHECK_NOTHROW(mmr::llama::config{}.check());
+  CHECK_THAT(refused([](auto& c) { c.kv_heads = 3; }), contains("4 heads") && contains("3 key-value heads"));
+  CHECK_THAT(refused([](auto& c) { c.embed = 36; }), contains("9 features"));
+  CHECK_THAT(refused([](auto& c) { c.embed = 30; }), contains("hidden size 30"));
+  CHECK_THAT(refused([](auto& c) { c.kv_heads = 0; }), contains("key-value heads is 0"));
+  CHECK_THAT(refused([](auto& c) { c.layers = 100000; }), contains("at most 1000"));
+}

@@ -1,0 +1,107 @@
+// What the tests of ready models share: a few steps on made-up data under a plan, against one rank alone.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <mmr/auto_parallel.hpp>
+#include <string>
+#include <vector>
+
+#include "catch.hpp"
+
+namespace mmr_test {
+
+/// Values of an input that depend on its name, the microbatch and the place in the whole tensor alone. Something of
+/// them can be learnt: they are mostly a function of the place. Integers lie below `words`, of "segments" below 2;
+/// where `masked`, two targets of three do not count.
+inline mmr::input_filler made_up(std::int64_t words, bool masked = false) {
+  return [=](const mmr::tensor_info& input, std::span<const mmr::interval> box, const mmr::step_info& now, void* to) {
+    std::vector<std::int64_t> extents;
+    for (const auto& d : input.type.dims) extents.push_back(d.extent);
+    const auto batch = static_cast<std::uint64_t>(now.step * now.microbatches + now.microbatch);
+    const auto below = static_cast<std::uint64_t>(input.name == "segments" ? 2 : words);
+    mmr::detail::for_each_in_box(box, extents, [&](std::int64_t n, std::int64_t global) {
+      const auto draw = mmr::detail::mixed(batch * 1000003 + static_cast<std::uint64_t>(global));
+      const auto place = static_cast<std::uint64_t>(global % extents.back()) + input.name.size();
+      if (input.type.element == mmr::dtype::f64) {
+        static_cast<double*>(to)[n] = std::sin(static_cast<double>(place)) + static_cast<double>(draw % 1000) / 1000;
+        return;
+      }
+      const bool counts = !masked || input.name != "targets" || draw / 16 % 3 == 0;
+      static_cast<std::int32_t*>(to)[n] = counts ? static_cast<std::int32_t>((place * 7 + draw % 4) % below) : -1;
+    });
+  };
+}
+
+/// Losses of some steps, and the arena of each rank.
+struct trained {
+  std::vector<double> losses;
+  std::vector<std::int64_t> arenas;
+};
+
+inline trained train(const mmr::graph& g, const mmr::mesh& m, const mmr::plan& p, const mmr::input_filler& data,
+                     int steps) {
+  trained out;
+  out.arenas.resize(static_cast<std::size_t>(m.rank_count()));
+  mmr::run_ranks(m.rank_count(), [&](mmr::thread_communicator& world) {
+    mmr::trainer<mmr::thread_communicator> t(g, m, p, world, 17);
+    out.arenas[static_cast<std::size_t>(world.rank())] = t.run().arena_bytes();
+    for (int i = 0; i < steps; ++i) {
+      const double loss = t.step({.peak = 3e-3}, data);
+      if (world.rank() == 0) out.losses.push_back(loss);
+    }
+  });
+  return out;
+}
+
+inline mmr::plan make_plan(mmr::planner& planner, const std::string& name, const mmr::scheme_axes& axes) {
+  mmr::plan_request r;
+  r.axes = axes;
+  r.seconds = 5;
+  if (name != "memory") r.scheme = name;
+  return planner.make(r);
+}
+
+/// Trains under plans on meshes: losses as those of one rank, and arenas as predicted.
+inline void same_as_one_rank(const mmr::graph& g, const mmr::scheme_axes& axes, const mmr::input_filler& data,
+                             const std::vector<std::string>& meshes, const std::vector<std::string>& plans,
+                             int steps = 6) {
+  CHECK(g.ordered());
+  const auto one = mmr::mesh::parse("one=1");
+  mmr::planner alone(g, one);
+  const auto want = train(g, one, make_plan(alone, "single", axes), data, steps);
+  CHECK(want.losses.back() < want.losses.front() - 0.02);
+  for (const auto& spec : meshes) {
+    const auto m = mmr::mesh::parse(spec);
+    mmr::planner planner(g, m);
+    for (const auto& name : plans) {
+      INFO(name << " on " << spec);
+      const auto p = make_plan(planner, name, axes);
+      const auto got = train(g, m, p, data, steps);
+      REQUIRE(got.losses.size() == want.losses.size());
+      for (std::size_t i = 0; i < got.losses.size(); ++i)
+        CHECK(std::abs(got.losses[i] - want.losses[i]) <= 1e-10 * std::abs(want.losses[i]));
+      for (std::size_t r = 0; r < got.arenas.size(); ++r) CHECK(got.arenas[r] == p.per_rank[r].arena);
+    }
+  }
+}
+
+/// The shape under which a parameter is found in a checkpoint, empty where the graph has none of this name.
+inline std::vector<std::int64_t> stored_shape(const mmr::graph& g, const std::string& name) {
+  for (mmr::tensor_id t = 0; t < g.tensors(); ++t) {
+    const auto& info = g.tensor_of(t);
+    if (info.kind != mmr::tensor_class::parameter || g.op(info.producer).when != mmr::phase::source) continue;
+    if (info.stored.name != name) continue;
+    std::vector<std::int64_t> shape;
+    if (info.stored.rows < 0)
+      for (const auto& d : info.type.dims) shape.push_back(d.extent);
+    if (info.stored.rows > 0) shape.push_back(1);
+    if (info.stored.rows >= 0) shape.push_back(info.stored.parts);
+    for (std::size_t d = 0; info.stored.rows >= 0 && d < info.type.dims.size(); ++d)
+      (static_cast<int>(d) < info.stored.rows ? shape.front() : shape.back()) *= info.type.dims[d].extent;
+    return shape;
+  }
+  return {};
+}
+
+}  // namespace mmr_test

@@ -13,8 +13,9 @@ namespace mmr {
 namespace op {
 
 namespace detail {
-/// Loops 0..4: batch, query position, head, key position, head feature; and 5, the queries of a head that share its keys,
-/// where the queries have five axes. Query rows and groups may be split, keys stay whole: their gradients are then Partial.
+/// Loops 0..4: batch, query position, head, key position, head feature; and 5, the queries of a head that share its
+/// keys, where the queries have five axes. Query rows and groups may be split, keys stay whole: their gradients are then
+/// Partial.
 inline signature attention_loops(const tensor_type& q, const tensor_type& k, const char* name) {
   if ((q.dims.size() != 4 && q.dims.size() != 5) || k.dims.size() != 4)
     fail(name, ": queries have the axes (batch, position, heads, features) or (batch, position, heads, group, features), "

@@ -34,10 +34,12 @@
 #include <mmr/mesh/topology.hpp>
 #include <mmr/plan/explain.hpp>
 #include <mmr/plan/json.hpp>
+#include <mmr/plan/mesh_json.hpp>
 #include <mmr/plan/planner.hpp>
 
 // run
 #include <mmr/io/progress.hpp>
+#include <mmr/run/calibrate.hpp>
 #include <mmr/run/evaluation.hpp>
 #include <mmr/run/inputs.hpp>
 #include <mmr/run/share_plan.hpp>

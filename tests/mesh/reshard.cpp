@@ -137,6 +137,11 @@ TEST_CASE("every route is legal, and as quick as the shortest path over single s
           for (const auto& [q, seconds] : next) least[q] = std::min(least[q], least[p] + seconds);
       for (const auto& to : places) {
         const auto& r = routes.find(from, to);
+        const auto& c = routes.cost(from, to);
+        CHECK(c.seconds == r.seconds);
+        CHECK(c.bytes_of(false) == r.bytes(false));
+        CHECK(c.bytes_of(true) == r.bytes(true));
+        CHECK(c.last == (r.steps.empty() ? 0 : r.steps.back().bytes));
         REQUIRE(r.seconds == Approx(least[to]).epsilon(1e-9));
         auto at = from;
         double seconds = 0;

@@ -114,7 +114,7 @@ TEST_CASE("arenas of real steps are at most 1.05 x the peak, under every scheme"
       std::mt19937 random(5);
       for (const auto name : mmr::scheme_names) {
         const auto f = mmr::formulate(s, mmr::scheme_restriction(name, g, s.m, gpt_axes()));
-        const auto chosen = f.chosen(any_choice(f.full, random));
+        const auto chosen = f.chosen(any_choice(f.problem, random));
         INFO(name << " on " << spec << ", " << size.layers << " layers of " << size.embed);
         const mmr::program run(s, chosen, 0);
         const auto a = mmr::lay_out(run);

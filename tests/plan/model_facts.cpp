@@ -14,7 +14,7 @@ namespace {
 std::vector<mmr::strategy> any_plan(mmr::setting& s, std::string_view scheme, unsigned seed) {
   const auto f = mmr::formulate(s, mmr::scheme_restriction(scheme, s.g, s.m, gpt_axes()));
   std::mt19937 random(seed);
-  return f.chosen(any_choice(f.full, random));
+  return f.chosen(any_choice(f.problem, random));
 }
 
 // Extents that 2 and 4 divide.
@@ -92,7 +92,7 @@ TEST_CASE("redundant bytes are c |T| (r - 1) / p of what is stored") {
     const auto f = mmr::formulate(s);
     std::mt19937 random(7);
     for (int draw = 0; draw < 5; ++draw) {
-      const auto chosen = f.chosen(any_choice(f.full, random));
+      const auto chosen = f.chosen(any_choice(f.problem, random));
       const double p = s.m.rank_count();
       double redundant = 0;
       for (mmr::tensor_id t = 0; t < g.tensors(); ++t) {

@@ -54,7 +54,7 @@ struct exhaustive {
 void check_optimal(const mmr::graph& g, const std::string& spec, const mmr::pins& fixed) {
   INFO("mesh " << spec);
   mmr::planner plans(g, mmr::mesh::parse(spec));
-  const auto p = plans.problem({.fixed = fixed});
+  const auto p = plans.formulated({.fixed = fixed}).problem;
   INFO(choices(p) << " choices");
   REQUIRE(choices(p) > 1000);
   REQUIRE(choices(p) < 1e6);

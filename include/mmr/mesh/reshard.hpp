@@ -5,9 +5,12 @@
 #include <mmr/mesh/placement.hpp>
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <queue>
 #include <string_view>
 #include <tuple>
+#include <utility>
 
 namespace mmr {
 
@@ -31,7 +34,7 @@ struct reshard_step {
 };
 
 /// Steps from a placement to another. No steps where they are equal.
-struct route {
+struct resharding {
   std::vector<reshard_step> steps;
   double seconds = 0;
   /// Bytes of all buffers it fills, on rank 0. Where the source buffer dies with this use (`dying`), a first step that
@@ -62,19 +65,40 @@ inline double collective_seconds(const mesh& m, collective kind, int axis, doubl
   return 0;
 }
 
+/// What a route costs, without its steps.
+struct resharding_cost {
+  double seconds = 0;
+  std::int64_t bytes = 0;     ///< of all buffers that it fills, on rank 0
+  std::int64_t in_place = 0;  ///< less of them where the source buffer dies with this use
+  std::int64_t last = 0;      ///< of them, bytes of the last one
+
+  std::int64_t bytes_of(bool dying) const { return dying ? bytes - in_place : bytes; }
+};
+
 /// Finds routes for tensors of one shape on one mesh, by Dijkstra's algorithm over placements.
 class router {
  public:
   router(const mesh& m, std::vector<std::int64_t> extents, std::int64_t element_bytes)
-      : mesh_(m), extents_(std::move(extents)), element_(element_bytes) {}
-
-  /// The quickest route (least bytes among equally quick ones). Fails where none exists: nothing leads to Partial but a
-  /// mask of a replicated tensor.
-  const route& find(const placement& from, const placement& to) {
-    auto& routes = routes_[from];
-    if (routes.empty()) explore(from, routes);
-    return routes.at(to);
+      : mesh_(m), extents_(std::move(extents)), element_(element_bytes), base_(extents_.size() + 2) {
+    std::size_t count = 1;
+    for (int a = 0; a < mesh_.count(); ++a) count *= base_;
+    next_.resize(count);
+    from_.resize(count);
   }
+
+  /// The quickest route (least bytes among equally quick ones). Every placement leads to every other.
+  const resharding& find(const placement& from, const placement& to) {
+    auto [at, fresh] = routes_.try_emplace({from, to});
+    if (!fresh) return at->second;
+    auto& found = at->second;
+    const auto& known = explored(from);
+    for (auto k = index(to); k != index(from); k = index(known[k].by.before)) found.steps.push_back(known[k].by);
+    std::reverse(found.steps.begin(), found.steps.end());
+    found.seconds = known[index(to)].cost.seconds;
+    return found;
+  }
+  /// What find() would cost.
+  const resharding_cost& cost(const placement& from, const placement& to) { return explored(from)[index(to)].cost; }
 
   /// Whether the innermost split of dimension d is along mesh axis a: only that one can be undone by one collective.
   static bool innermost(const placement& p, int a, int axes) {
@@ -84,10 +108,23 @@ class router {
   }
 
  private:
-  std::int64_t local_bytes(const placement& p) const { return element_ * local_count(mesh_, extents_, p, 0); }
+  /// How a placement is reached from one source.
+  struct reached {
+    resharding_cost cost;
+    reshard_step by;
+    bool done = false, seen = false;
+  };
 
-  std::vector<reshard_step> next(const placement& p) const {
-    std::vector<reshard_step> steps;
+  std::int64_t local_bytes(const placement& p) const { return element_ * local_count(mesh_, extents_, p, 0); }
+  std::size_t index(const placement& p) const {
+    std::size_t i = 0;
+    for (int a = 0; a < mesh_.count(); ++a) i = i * base_ + static_cast<std::size_t>(p[a] + 2);
+    return i;
+  }
+
+  const std::vector<reshard_step>& next(const placement& p) {
+    auto& steps = next_[index(p)];
+    if (!steps.empty()) return steps;
     const int dims = static_cast<int>(extents_.size());
     auto add = [&](collective kind, int a, int from_dim, int to_dim, axis_placement becomes) {
       reshard_step s{.kind = kind, .axis = a, .from_dim = from_dim, .to_dim = to_dim, .before = p, .after = p};
@@ -121,25 +158,34 @@ class router {
     return steps;
   }
 
-  void explore(const placement& from, std::map<placement, route>& done) const {
-    using label = std::pair<double, std::int64_t>;  // seconds, bytes
-    std::map<placement, std::pair<label, route>> open;
-    open[from] = {{0, 0}, {}};
+  const std::vector<reached>& explored(const placement& from) {
+    auto& all = from_[index(from)];
+    if (all.empty()) explore(from, all);
+    return all;
+  }
+
+  void explore(const placement& from, std::vector<reached>& all) {
+    using label = std::tuple<double, std::int64_t, std::size_t>;  // seconds, bytes, placement
+    std::priority_queue<std::pair<label, placement>, std::vector<std::pair<label, placement>>, std::greater<>> open;
+    all.resize(from_.size());
+    all[index(from)].seen = true;
+    open.push({{0, 0, index(from)}, from});
     while (!open.empty()) {
-      const auto best = std::min_element(open.begin(), open.end(),
-                                         [](auto& x, auto& y) { return x.second.first < y.second.first; });
-      const auto [place, found] = *best;
-      open.erase(best);
-      done[place] = found.second;
+      const auto place = open.top().second;
+      open.pop();
+      const auto here = index(place);
+      if (std::exchange(all[here].done, true)) continue;
       for (const auto& step : next(place)) {
-        if (done.contains(step.after)) continue;
-        const label l{found.first.first + step.seconds, found.first.second + step.bytes};
-        const auto known = open.find(step.after);
-        if (known != open.end() && known->second.first <= l) continue;
-        route r = found.second;
-        r.steps.push_back(step);
-        r.seconds = l.first;
-        open[step.after] = {l, std::move(r)};
+        auto& there = all[index(step.after)];
+        if (there.done) continue;
+        auto c = all[here].cost;
+        if (here == index(from) && resharding::in_place(step)) c.in_place = step.bytes;
+        c.seconds += step.seconds;
+        c.bytes += step.bytes;
+        c.last = step.bytes;
+        if (there.seen && std::tie(there.cost.seconds, there.cost.bytes) <= std::tie(c.seconds, c.bytes)) continue;
+        there = {c, step, false, true};
+        open.push({{c.seconds, c.bytes, index(step.after)}, step.after});
       }
     }
   }
@@ -147,7 +193,10 @@ class router {
   const mesh& mesh_;
   std::vector<std::int64_t> extents_;
   std::int64_t element_;
-  std::map<placement, std::map<placement, route>> routes_;
+  std::size_t base_;                              // placements along one mesh axis
+  std::vector<std::vector<reshard_step>> next_;   // of each placement
+  std::vector<std::vector<reached>> from_;        // of each placement, once it is asked for
+  std::map<std::pair<placement, placement>, resharding> routes_;
 };
 
 /// One router for each tensor shape.

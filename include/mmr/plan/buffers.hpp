@@ -48,9 +48,10 @@ struct setting {
     return known ? op.rules->workspace(op.element, op.loops, local_ranges(op, m, s, rank)) : 0;
   }
   /// The resharding of tensor t from one placement to another.
-  const route& find_route(tensor_id t, const placement& from, const placement& to) {
-    return routes.get(extents[static_cast<std::size_t>(t)], element_bytes(t)).find(from, to);
+  const resharding& find_route(tensor_id t, const placement& from, const placement& to) {
+    return router_of(t).find(from, to);
   }
+  router& router_of(tensor_id t) { return routes.get(extents[static_cast<std::size_t>(t)], element_bytes(t)); }
   /// Placement of a tensor that operator `o` makes under strategy `s`.
   placement made_placement(tensor_id t, const strategy& s) const {
     const auto& info = g.tensor_of(t);
@@ -99,7 +100,7 @@ struct buffer {
 /// A resharding to run: step i reads `source` (i == 0) or fill[i-1], and writes fill[i].
 struct transfer {
   tensor_id tensor = -1;
-  const route* path = nullptr;
+  const resharding* path = nullptr;
   int source = -1;            ///< buffer
   std::vector<int> fill;      ///< buffer of each step
   int result() const { return fill.empty() ? source : fill.back(); }
@@ -150,13 +151,13 @@ struct program {
         add({s.bytes(t, place, rank), s.live.life[static_cast<std::size_t>(t)], info.kind, t, info.producer, false});
   }
 
-  transfer move(setting& s, tensor_id t, const route& path, int source, bool dying, int step, op_id op, int rank, int last) {
+  transfer move(setting& s, tensor_id t, const resharding& path, int source, bool dying, int step, op_id op, int rank, int last) {
     transfer x{t, &path, source, {}};
     for (std::size_t i = 0; i < path.steps.size(); ++i) {
       const auto& st = path.steps[i];
       if (i + 1 == path.steps.size() && last >= 0)
         x.fill.push_back(last);
-      else if (i == 0 && dying && route::in_place(st))
+      else if (i == 0 && dying && resharding::in_place(st))
         x.fill.push_back(source);
       else
         x.fill.push_back(add({s.bytes(t, st.after, rank), {step, step + 1}, s.g.tensor_of(t).kind, t, op, true}));

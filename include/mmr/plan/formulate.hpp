@@ -1,28 +1,42 @@
 // Writes the choice of strategies as the plain problem of solve/: one node an operator or source, one edge an operand.
+// Repetitions of a block are formulated once and counted.
 #pragma once
 
 #include <mmr/plan/cost.hpp>
+#include <mmr/plan/fold.hpp>
 #include <mmr/solve/problem.hpp>
 #include <mmr/solve/tie.hpp>
 
 #include <functional>
 #include <map>
+#include <numeric>
+#include <tuple>
 
 namespace mmr {
 
 /// Whether an operator may take a strategy; pins and baselines are such restrictions.
 using restriction = std::function<bool(op_id, const op_info&, const strategy&)>;
 
+/// Whether corresponding operators of a block's repetitions take one strategy, or each its own.
+enum class repeated : bool { apart, alike };
+
 /// The problem, with what is needed to read its solution.
 struct formulation {
-  solve::problem full;                          ///< node i is operator i
-  std::vector<std::vector<strategy>> choices;   ///< strategies of each operator
-  std::vector<int> groups;                      ///< operators of one group take one strategy
+  solve::problem problem;                       ///< node i is group i; its steps are some of the schedule
+  std::vector<std::vector<strategy>> choices;   ///< strategies of each group
+  std::vector<int> groups;                      ///< of each operator; operators of one group take one strategy
+  std::vector<int> steps;                       ///< of the schedule: for each step of the problem; the peak is among them
 
+  /// The strategy of each operator, from the choice of each group.
   std::vector<strategy> chosen(const std::vector<int>& pick) const {
     std::vector<strategy> s;
-    for (std::size_t o = 0; o < choices.size(); ++o) s.push_back(choices[o][static_cast<std::size_t>(pick[o])]);
+    for (int g : groups) s.push_back(choices[static_cast<std::size_t>(g)][static_cast<std::size_t>(pick[static_cast<std::size_t>(g)])]);
     return s;
+  }
+  std::vector<int> members() const {
+    std::vector<int> count(choices.size(), 0);
+    for (int g : groups) ++count[static_cast<std::size_t>(g)];
+    return count;
   }
 };
 
@@ -45,90 +59,185 @@ struct placement_classes {
   int count() const { return static_cast<int>(distinct.size()); }
 };
 
-/// Edge for tensor t from one set of placements to another, at `step`; `times` is how often a step runs it.
-template <class Bytes>
-solve::edge reshard_edge(setting& s, tensor_id t, int u, int v, const placement_classes& from, const placement_classes& to,
-                         int step, double times, Bytes bytes) {
-  solve::edge e{.u = u, .v = v, .u_class = from.of_strategy, .v_class = to.of_strategy,
-                .u_classes = from.count(), .v_classes = to.count(), .cost = {}, .uses = {}};
-  solve::edge_use use{step, step + 1, {}};
-  bool any = false;
-  for (const auto& a : from.distinct)
-    for (const auto& b : to.distinct) {
-      const auto& path = s.find_route(t, a, b);
-      e.cost.push_back(times * path.seconds);
-      use.bytes.push_back(bytes(path));
-      any = any || use.bytes.back() > 0;
+/// Formulates a step: walks the operators once, and meets the tables of a group's members only with the first of them.
+class formulating {
+ public:
+  formulating(setting& s, const restriction& allowed, repeated repetitions, const std::vector<op_id>& apart)
+      : s_(s), allowed_(allowed), apart_(apart), alike_(repetitions == repeated::alike) {}
+
+  formulation run() {
+    for (op_id o = 0; o < s_.g.ops(); ++o) enter(o);
+    for (op_id o = 0; o < s_.g.ops(); ++o) connect(o);
+    f_.steps = steps_that_count(s_, held_);
+    charge();
+    // Parallel edges that see the same classes become one.
+    std::vector<int> same(f_.choices.size());
+    std::iota(same.begin(), same.end(), 0);
+    f_.problem = solve::tie(f_.problem, same);
+    return std::move(f_);
+  }
+
+ private:
+  const op_info& first(int group) const { return s_.g.op(first_[static_cast<std::size_t>(group)]); }
+  std::vector<strategy>& choices(int group) { return f_.choices[static_cast<std::size_t>(group)]; }
+  int group_of(op_id o) const { return f_.groups[static_cast<std::size_t>(o)]; }
+
+  /// What operators of one group have in common.
+  std::string key_of(op_id o) const {
+    const auto& op = s_.g.op(o);
+    const bool own = !alike_ || op.where.block.empty() || std::find(apart_.begin(), apart_.end(), o) != apart_.end();
+    if (own) return '#' + std::to_string(o);
+    auto key = op.where.block + '|' + op.where.position;
+    for (const auto& l : op.loops.loops) key += '|' + std::to_string(l.extent);
+    return key;
+  }
+
+  // Finds the operator's group, and makes its node where this is the first of it.
+  void enter(op_id o) {
+    const auto& op = s_.g.op(o);
+    const auto [at, fresh] = index_.try_emplace(key_of(o), static_cast<int>(first_.size()));
+    const int group = at->second;
+    f_.groups.push_back(group);
+    if (fresh) {
+      first_.push_back(o);
+      auto& all = f_.choices.emplace_back();
+      for (const auto& c : strategies_of(op, s_.m))
+        if (!allowed_ || allowed_(o, op, c)) all.push_back(c);
+      if (all.empty()) fail("the pins leave operator '", op.name, "' no strategy; take one of them away");
+      auto& n = f_.problem.nodes.emplace_back();
+      n.name = op.name;
+      for (const auto& c : all) n.cost.push_back(repetitions(s_.g, o) * op_seconds(s_, o, c));
+      one_cost_.push_back(n.cost);
+      first_use_.push_back(held_.size());
+      for (const auto* made : {&op.out, &op.state})
+        for (auto t : *made)
+          if (op.writes_back < 0 || made == &op.state)
+            table(group, [&](const strategy& c) { return s_.bytes(t, s_.made_placement(t, c), 0); });
+      if (op.rules) table(group, [&](const strategy& c) { return s_.workspace(op, c, 0); });
+    } else {
+      auto& n = f_.problem.nodes[static_cast<std::size_t>(group)];
+      for (std::size_t k = 0; k < n.cost.size(); ++k) n.cost[k] += one_cost_[static_cast<std::size_t>(group)][k];
     }
-  if (any) e.uses.push_back(std::move(use));
-  return e;
-}
-
-}  // namespace detail
-
-/// Formulates a step under a restriction. Fails, naming the operator, where the restriction leaves it no strategy.
-inline formulation formulate(setting& s, const restriction& allowed = {}) {
-  const auto& g = s.g;
-  formulation f;
-  auto& p = f.full;
-  p.steps = s.live.steps();
-  std::map<std::pair<std::string, std::string>, int> group_of;
-  for (op_id o = 0; o < g.ops(); ++o) {
-    const auto& op = g.op(o);
-    std::vector<strategy> all;
-    for (const auto& c : strategies_of(op, s.m))
-      if (!allowed || allowed(o, op, c)) all.push_back(c);
-    if (all.empty()) fail("the pins leave operator '", op.name, "' no strategy; take one of them away");
-    solve::node n{.name = op.name, .cost = {}, .uses = {}};
-    for (const auto& c : all) n.cost.push_back(repetitions(g, o) * op_seconds(s, o, c));
-    auto charge = [&](lifetime life, auto bytes) {
-      solve::use u{life.begin, life.end, {}};
-      for (const auto& c : all) u.bytes.push_back(bytes(c));
-      if (life.begin < life.end) n.uses.push_back(std::move(u));
-    };
+    // When each of its tables is held by this member, in the order in which they were made.
+    auto use = first_use_[static_cast<std::size_t>(group)];
     for (const auto* made : {&op.out, &op.state})
       for (auto t : *made)
-        if (op.writes_back < 0 || made == &op.state)
-          charge(s.live.life[static_cast<std::size_t>(t)],
-                 [&](const strategy& c) { return s.bytes(t, s.made_placement(t, c), 0); });
-    if (op.rules) {
-      const int step = s.live.position[static_cast<std::size_t>(o)];
-      charge({step, step + 1}, [&](const strategy& c) { return s.workspace(op, c, 0); });
-    }
-    p.nodes.push_back(std::move(n));
-    // Repetitions of a block share the group of the first one.
-    const auto key = op.where.block.empty() ? std::pair{std::string(), std::to_string(o)}
-                                            : std::pair{op.where.block, op.where.position};
-    f.groups.push_back(group_of.try_emplace(key, static_cast<int>(group_of.size())).first->second);
-    f.choices.push_back(std::move(all));
+        if (op.writes_back < 0 || made == &op.state) held_[use++].when.push_back(s_.live.life[static_cast<std::size_t>(t)]);
+    if (op.rules) held_[use].when.push_back(at_step(o));
   }
-  for (op_id o = 0; o < g.ops(); ++o) {
-    const auto& op = g.op(o);
-    const auto& mine = f.choices[static_cast<std::size_t>(o)];
-    const int step = s.live.position[static_cast<std::size_t>(o)];
+
+  lifetime at_step(op_id o) const {
+    const int step = s_.live.position[static_cast<std::size_t>(o)];
+    return {step, step + 1};
+  }
+  template <class Bytes>
+  void table(int group, Bytes bytes) {
+    held h{.node = group, .edge = -1, .bytes = {}, .when = {}};
+    for (const auto& c : choices(group)) h.bytes.push_back(bytes(c));
+    held_.push_back(std::move(h));
+  }
+
+  // Makes the edges of the operator's operands and of its new parameter, or counts them where they are made.
+  void connect(op_id o) {
+    const auto& op = s_.g.op(o);
     for (std::size_t i = 0; i < op.in.size(); ++i) {
       const auto t = op.in[i];
-      const auto maker = g.tensor_of(t).producer;
-      const bool dying = s.live.dying[static_cast<std::size_t>(o)][i];
-      const detail::placement_classes from(f.choices[static_cast<std::size_t>(maker)],
-                                           [&](const strategy& c) { return s.made_placement(t, c); });
-      const detail::placement_classes to(mine, [&](const strategy& c) { return operand_placement(op, i, c); });
-      p.edges.push_back(detail::reshard_edge(s, t, maker, o, from, to, step, repetitions(g, o),
-                                             [&](const route& r) { return r.bytes(dying); }));
+      const auto maker = s_.g.tensor_of(t).producer;
+      const bool dying = s_.live.dying[static_cast<std::size_t>(o)][i];
+      edge(maker, o, t, {static_cast<int>(i), s_.g.tensor_of(t).result, dying}, repetitions(s_.g, o), at_step(o),
+           [&](const strategy& c) { return s_.made_placement(t, c); },
+           [&](const strategy& c) { return operand_placement(op, i, c); },
+           [&](const resharding_cost& r) { return r.bytes_of(dying); });
     }
     if (op.writes_back >= 0) {
       const auto t = op.writes_back;
-      const auto maker = g.tensor_of(t).producer;
-      const detail::placement_classes from(mine, [&](const strategy& c) { return result_placement(op, 0, c); });
-      const detail::placement_classes to(f.choices[static_cast<std::size_t>(maker)],
-                                         [&](const strategy& c) { return s.made_placement(t, c); });
-      // The last step fills the parameter's own buffer.
-      p.edges.push_back(detail::reshard_edge(s, t, o, maker, from, to, step, 1, [&](const route& r) {
-        return r.steps.empty() ? 0 : r.bytes(false) - r.steps.back().bytes;
-      }));
+      edge(o, s_.g.tensor_of(t).producer, t, {-1, 0, false}, 1, at_step(o),
+           [&](const strategy& c) { return result_placement(op, 0, c); },
+           [&](const strategy& c) { return s_.made_placement(t, c); },
+           // The last step fills the parameter's own buffer.
+           [](const resharding_cost& r) { return r.bytes - r.last; });
     }
   }
-  return f;
+
+  template <class From, class To, class Bytes>
+  void edge(op_id from, op_id to, tensor_id t, std::tuple<int, int, bool> what, double times, lifetime when, From from_place,
+            To to_place, Bytes bytes) {
+    const int u = group_of(from), v = group_of(to);
+    const auto [at, fresh] = edges_.try_emplace({u, v, what}, made_edge{static_cast<int>(f_.problem.edges.size()), -1, {}});
+    auto& made = at->second;
+    if (fresh) {
+      const placement_classes a(choices(u), from_place), b(choices(v), to_place);
+      auto& routes = s_.router_of(t);
+      solve::edge e{.u = u, .v = v, .u_class = a.of_strategy, .v_class = b.of_strategy,
+                    .u_classes = a.count(), .v_classes = b.count(), .cost = {}, .uses = {}};
+      held h{.node = -1, .edge = made.edge, .bytes = {}, .when = {}};
+      bool any = false;
+      for (const auto& x : a.distinct)
+        for (const auto& y : b.distinct) {
+          const auto& path = routes.cost(x, y);
+          e.cost.push_back(times * path.seconds);
+          h.bytes.push_back(bytes(path));
+          any = any || h.bytes.back() > 0;
+        }
+      made.one_cost = e.cost;
+      if (any) {
+        made.use = static_cast<int>(held_.size());
+        held_.push_back(std::move(h));
+      }
+      f_.problem.edges.push_back(std::move(e));
+    } else {
+      auto& cost = f_.problem.edges[static_cast<std::size_t>(made.edge)].cost;
+      for (std::size_t k = 0; k < cost.size(); ++k) cost[k] += made.one_cost[k];
+    }
+    if (made.use >= 0) held_[static_cast<std::size_t>(made.use)].when.push_back(when);
+  }
+
+  // Gives nodes and edges their uses at the steps that count, equal intervals as one.
+  void charge() {
+    f_.problem.steps = static_cast<int>(f_.steps.size());
+    const auto place = [&](int step) {
+      return static_cast<int>(std::lower_bound(f_.steps.begin(), f_.steps.end(), step) - f_.steps.begin());
+    };
+    for (const auto& h : held_) {
+      std::map<std::pair<int, int>, std::int64_t> times;
+      for (const auto& l : h.when)
+        if (const std::pair at{place(l.begin), place(l.end)}; at.first < at.second) ++times[at];
+      for (const auto& [at, n] : times) {
+        auto bytes = h.bytes;
+        for (auto& b : bytes) b *= n;
+        if (h.node >= 0)
+          f_.problem.nodes[static_cast<std::size_t>(h.node)].uses.push_back({at.first, at.second, std::move(bytes)});
+        else
+          f_.problem.edges[static_cast<std::size_t>(h.edge)].uses.push_back({at.first, at.second, std::move(bytes)});
+      }
+    }
+  }
+
+  struct made_edge {
+    int edge, use;                 // use: index in held_, or -1 where it never holds anything
+    std::vector<double> one_cost;  // of one member
+  };
+
+  setting& s_;
+  const restriction& allowed_;
+  const std::vector<op_id>& apart_;
+  bool alike_;
+  formulation f_;
+  std::map<std::string, int> index_;
+  std::vector<op_id> first_;                      // member of each group
+  std::vector<std::vector<double>> one_cost_;     // of one member of each group
+  std::vector<std::size_t> first_use_;            // of each group, in held_
+  std::vector<held> held_;
+  std::map<std::tuple<int, int, std::tuple<int, int, bool>>, made_edge> edges_;
+};
+
+}  // namespace detail
+
+/// Formulates a step under a restriction. Operators that it treats unlike their repetitions are named in `apart`. Fails,
+/// naming the operator, where the restriction leaves it no strategy.
+inline formulation formulate(setting& s, const restriction& allowed = {}, repeated repetitions = repeated::alike,
+                             const std::vector<op_id>& apart = {}) {
+  return detail::formulating(s, allowed, repetitions, apart).run();
 }
 
 }  // namespace mmr

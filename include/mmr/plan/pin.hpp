@@ -57,6 +57,14 @@ class pins {
     }
   }
 
+  /// Operators that make a pinned tensor, which their repetitions in other layers need not follow.
+  std::vector<op_id> singled_out(const graph& g) const {
+    std::vector<op_id> out;
+    for (const auto& p : list_)
+      if (p.tensor >= 0 && p.tensor < g.tensors()) out.push_back(g.tensor_of(p.tensor).producer);
+    return out;
+  }
+
   restriction as_restriction(const graph& g, const mesh& m) const {
     check(g, m);
     return [list = list_, &g, m](op_id o, const op_info& op, const strategy& s) {

@@ -48,18 +48,16 @@ class planner {
     return p;
   }
 
-  /// The tied problem of a request, for those who want to solve it themselves.
-  solve::problem problem(const plan_request& r) { return tied(formulated(r)); }
-  static solve::problem tied(const formulation& f) { return solve::tie(f.full, f.groups); }
-
+  /// The problem of a request, for those who want to solve it themselves.
   formulation formulated(const plan_request& r) {
     restriction scheme, pinned;
     if (!r.scheme.empty()) scheme = scheme_restriction(r.scheme, s_->g, s_->m, r.axes);
     if (!r.fixed.empty()) pinned = r.fixed.as_restriction(s_->g, s_->m);
     if (!scheme && !pinned) return formulate(*s_);
-    return formulate(*s_, [=](op_id o, const op_info& op, const strategy& c) {
+    const auto both = [=](op_id o, const op_info& op, const strategy& c) {
       return (!scheme || scheme(o, op, c)) && (!pinned || pinned(o, op, c));
-    });
+    };
+    return formulate(*s_, both, repeated::alike, r.fixed.singled_out(s_->g));
   }
 
  private:
@@ -68,7 +66,7 @@ class planner {
     planner& owner;
     const plan_request& r;
     formulation f;
-    solve::problem p = tied(f);
+    solve::problem& p = f.problem;
     std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
     std::vector<std::vector<int>> known{cheapest_alone()};  ///< choices of this problem
 
@@ -92,15 +90,19 @@ class planner {
     std::vector<int> choice_of(const std::vector<strategy>& strategies) const {
       std::vector<int> choice(p.nodes.size(), -1);
       for (std::size_t o = 0; o < strategies.size(); ++o) {
-        const auto at = std::find(f.choices[o].begin(), f.choices[o].end(), strategies[o]);
-        auto& pick = choice[static_cast<std::size_t>(f.groups[o])];
-        const auto index = static_cast<int>(at - f.choices[o].begin());
-        if (at == f.choices[o].end() || (pick >= 0 && pick != index)) return {};
-        pick = index;
+        const auto group = static_cast<std::size_t>(f.groups[o]);
+        const auto& all = f.choices[group];
+        if (choice[group] >= 0) {
+          if (all[static_cast<std::size_t>(choice[group])] != strategies[o]) return {};
+          continue;
+        }
+        const auto at = std::find(all.begin(), all.end(), strategies[o]);
+        if (at == all.end()) return {};
+        choice[group] = static_cast<int>(at - all.begin());
       }
       return choice;
     }
-    std::vector<strategy> chosen(const solve::result& x) const { return f.chosen(solve::expand(x.choice, f.groups)); }
+    std::vector<strategy> chosen(const solve::result& x) const { return f.chosen(x.choice); }
 
     /// Takes `choice` for the answer where it keeps the limits and is better: in the goal, or equal in it and better else.
     void improve(solve::result& answer, const solve::request& q, const std::vector<int>& choice) const {

@@ -20,6 +20,14 @@ using restriction = std::function<bool(op_id, const op_info&, const strategy&)>;
 /// Whether corresponding operators of a block's repetitions take one strategy, or each its own.
 enum class repeated : bool { apart, alike };
 
+/// Repetitions that are left out of a formulation: `stands_for[o]` is o for an operator that stays. One that does not is
+/// stood for, where the repetition after the gap reads it or is read by it, by its counterpart before the gap; -1 where it
+/// has none.
+struct left_out {
+  std::vector<char> gone;           ///< by operator
+  std::vector<op_id> stands_for;    ///< by operator
+};
+
 /// The problem, with what is needed to read its solution.
 struct formulation {
   solve::problem problem;                       ///< node i is group i; its steps are some of the schedule
@@ -62,13 +70,15 @@ struct placement_classes {
 /// Formulates a step: walks the operators once, and meets the tables of a group's members only with the first of them.
 class formulating {
  public:
-  formulating(setting& s, const restriction& allowed, repeated repetitions, const std::vector<op_id>& apart)
-      : s_(s), allowed_(allowed), apart_(apart), alike_(repetitions == repeated::alike) {}
+  formulating(setting& s, const restriction& allowed, repeated repetitions, const std::vector<op_id>& apart,
+              const left_out* without = nullptr)
+      : s_(s), allowed_(allowed), apart_(apart), without_(without), alike_(repetitions == repeated::alike) {}
 
-  formulation run() {
+  /// `steps`: those to look at; where there are none, those that count.
+  formulation run(const std::vector<int>& steps = {}) {
     for (op_id o = 0; o < s_.g.ops(); ++o) enter(o);
     for (op_id o = 0; o < s_.g.ops(); ++o) connect(o);
-    f_.steps = steps_that_count(s_, held_);
+    f_.steps = steps.empty() ? steps_that_count(s_, held_) : steps;
     charge();
     // Parallel edges that see the same classes become one.
     std::vector<int> same(f_.choices.size());
@@ -94,6 +104,7 @@ class formulating {
 
   // Finds the operator's group, and makes its node where this is the first of it.
   void enter(op_id o) {
+    if (gone(o)) return f_.groups.push_back(-1);
     const auto& op = s_.g.op(o);
     const auto [at, fresh] = index_.try_emplace(key_of(o), static_cast<int>(first_.size()));
     const int group = at->second;
@@ -137,6 +148,15 @@ class formulating {
     held_.push_back(std::move(h));
   }
 
+  bool gone(op_id o) const { return without_ && without_->gone[static_cast<std::size_t>(o)]; }
+  /// The operator that this one is for an edge to `other`, or -1 where that edge is left out.
+  op_id seen_from(op_id other, op_id o) const {
+    if (!gone(o)) return o;
+    const auto &from = s_.g.op(other).where, &mine = s_.g.op(o).where;
+    const bool next = !gone(other) && from.block == mine.block && from.repetition == mine.repetition + 1;
+    return next ? without_->stands_for[static_cast<std::size_t>(o)] : -1;
+  }
+
   // Makes the edges of the operator's operands and of its new parameter, or counts them where they are made.
   void connect(op_id o) {
     const auto& op = s_.g.op(o);
@@ -162,6 +182,9 @@ class formulating {
   template <class From, class To, class Bytes>
   void edge(op_id from, op_id to, tensor_id t, std::tuple<int, int, bool> what, double times, lifetime when, From from_place,
             To to_place, Bytes bytes) {
+    const op_id seen_from_to = seen_from(to, from), seen_to = seen_from(from, to);
+    if (seen_from_to < 0 || seen_to < 0) return;
+    from = seen_from_to, to = seen_to;
     const int u = group_of(from), v = group_of(to);
     const auto [at, fresh] = edges_.try_emplace({u, v, what}, made_edge{static_cast<int>(f_.problem.edges.size()), -1, {}});
     auto& made = at->second;
@@ -221,6 +244,7 @@ class formulating {
   setting& s_;
   const restriction& allowed_;
   const std::vector<op_id>& apart_;
+  const left_out* without_;
   bool alike_;
   formulation f_;
   std::map<std::string, int> index_;

@@ -129,6 +129,8 @@ class attempt {
     constant_ += step.constant;
     small_ = std::move(step.small);
     step.small = {};
+    for (int& t : step.step_of) t = chain_.empty() ? t : step_of_[static_cast<std::size_t>(t)];
+    step_of_ = step.step_of;
     chain_.push_back(std::move(step));
     out_.after = size_of(small_);
   }
@@ -181,6 +183,7 @@ class attempt {
   double unit_ = 1, constant_ = 0, ceiling_ = infinity;
   problem small_;
   std::vector<reduction> chain_;
+  std::vector<int> step_of_;  // of each step of small_, in the original problem
 };
 
 }  // namespace mmr::solve::detail

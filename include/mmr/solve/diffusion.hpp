@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -128,6 +129,15 @@ class diffusion {
       if (choice[v] < 0) return {};
     }
     return choice;
+  }
+
+  /// Priced costs of a node's own, by strategy; what an edge's messages add to its ends, by class.
+  std::span<const double> own(std::size_t v) const { return {node_.data() + first_[v], dead_[v].size()}; }
+  std::span<const double> message_to_u(std::size_t edge) const {
+    return {message_.data() + tables_[edge].u_message, at(p_.edges[edge].u_classes)};
+  }
+  std::span<const double> message_to_v(std::size_t edge) const {
+    return {message_.data() + tables_[edge].v_message, at(p_.edges[edge].v_classes)};
   }
 
   /// The priced sum with its costs where the messages moved them: every choice has the same total.

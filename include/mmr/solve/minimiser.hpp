@@ -47,12 +47,14 @@ class minimiser : public priced_attempt {
     keep_to_limit();
     if (infeasible_) return closed();
     first_prices();
+    tell_prices();
     if (for_cost_ && r_.peak_limit < no_peak_limit && out_.after.strategies > many_strategies) climb();
     if (done() || out_of_time()) return closed();
     for (int round = 0; round < 6; ++round) {
       if (done()) return closed();
       const auto before = size_of(small_).strategies;
       bound_by_messages(round == 0 ? 40 : 20);
+      if (round == 0) tell_prices();
       if (done()) return closed();
       if (!shrink() || done()) return closed();
       if (!for_cost_ && round == 0) {
@@ -134,8 +136,9 @@ class minimiser : public priced_attempt {
           dead += static_cast<std::size_t>(std::count(node.begin(), node.end(), 1));
         if (dead * 10 > static_cast<std::size_t>(out_.after.strategies)) break;
       }
-      if (done() || out_of_time()) break;
       prices = ascent.prices();
+      tell_prices(1, prices);
+      if (done() || out_of_time()) break;
       dead_ = ascent.messages().dead();
       if (!shrink() || done()) break;
     }

@@ -105,6 +105,18 @@ class priced_attempt : public attempt {
     prices_.back() = 1;
   }
 
+  /// Tells the prices, with those of steps as the original problem numbers them.
+  void tell_prices(double cost, const std::vector<double>& of_step) {
+    out_.cost_price = cost;
+    out_.step_price.assign(static_cast<std::size_t>(original_.steps), 0);
+    for (std::size_t t = 0; t < of_step.size(); ++t) out_.step_price[static_cast<std::size_t>(step_of_[t])] = of_step[t];
+  }
+  void tell_prices() {
+    std::vector<double> of_step(static_cast<std::size_t>(small_.steps), 0);
+    for (std::size_t r = 0; r < rows_.size(); ++r) of_step[static_cast<std::size_t>(rows_[r])] += prices_[r + 1];
+    tell_prices(prices_[0], of_step);
+  }
+
   /// What the limits give back at the prices: weighted sum - allowance() bounds the goal.
   double allowance() const {
     double sum = for_cost_ ? -constant_ : 0;

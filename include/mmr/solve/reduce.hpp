@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -21,6 +22,7 @@ struct reduction {
   bool infeasible = false;
   std::size_t nodes = 0;     ///< of the original
   std::vector<int> node_of;  ///< node of small -> node of the original
+  std::vector<int> step_of;  ///< step of small -> step of the original
   way_back undo;
 
   /// The original's choice for a choice of `small`.
@@ -34,16 +36,24 @@ struct reduction {
 
 namespace detail {
 
-/// Runs a reducer to its end; steps that never are the peak go unless they are to keep their numbers.
-inline reduction reduced(reducer& r, bool keep_steps) {
+inline std::vector<int> all_steps(const problem& p) {
+  std::vector<int> steps(static_cast<std::size_t>(p.steps));
+  std::iota(steps.begin(), steps.end(), 0);
+  return steps;
+}
+
+/// Runs a reducer to its end; steps that never are the peak go unless they are to keep their numbers. `steps`: what the
+/// steps were in the original.
+inline reduction reduced(reducer& r, std::vector<int> steps, bool keep_steps) {
   reduction out;
+  out.step_of = std::move(steps);
   out.nodes = r.current().nodes.size();
   r.run();
   out.infeasible = r.infeasible();
   if (out.infeasible) return out;
   out.small = r.finish(out.node_of, out.constant);
   out.undo = r.take_way_back();
-  if (!keep_steps) drop_dominated_steps(out.small);
+  if (!keep_steps) drop_dominated_steps(out.small, out.step_of);
   return out;
 }
 
@@ -67,9 +77,10 @@ inline reduction reduce(problem p, bool looks_at_bytes = true) {
     p.base.clear();
     p.steps = 0;
   }
-  drop_dominated_steps(p);
+  auto steps = detail::all_steps(p);
+  drop_dominated_steps(p, steps);
   detail::reducer r(std::move(p));
-  return detail::reduced(r, false);
+  return detail::reduced(r, std::move(steps), false);
 }
 
 /// Reduces `p` to what a limit on the peak leaves of it. Where `drop_idle` is set, the steps at which the limit cannot
@@ -78,22 +89,24 @@ inline reduction reduce_to(problem p, const tightened& left, bool drop_idle) {
   for (std::size_t e = 0; e < p.edges.size(); ++e)
     for (std::size_t k = 0; k < p.edges[e].cost.size(); ++k)
       if (left.dead_pairs[e][k]) p.edges[e].cost[k] = infinity;
+  auto steps = detail::all_steps(p);
   if (drop_idle) {
     auto kept = left.idle;
     for (char& flag : kept) flag = flag == 0;
-    keep_steps(p, kept);
-    drop_dominated_steps(p);
+    keep_steps(p, kept, steps);
+    drop_dominated_steps(p, steps);
   }
   detail::reducer r(std::move(p));
   detail::keep_alive(r, left.dead);
-  return detail::reduced(r, !drop_idle);
+  return detail::reduced(r, std::move(steps), !drop_idle);
 }
 
 /// Reduces `p` without the strategies flagged in `dead[node][strategy]`; its steps keep their numbers.
 inline reduction reduce_without(problem p, const std::vector<std::vector<char>>& dead) {
+  auto steps = detail::all_steps(p);
   detail::reducer r(std::move(p));
   detail::keep_alive(r, dead);
-  return detail::reduced(r, true);
+  return detail::reduced(r, std::move(steps), true);
 }
 
 }  // namespace mmr::solve

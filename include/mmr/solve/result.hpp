@@ -56,6 +56,10 @@ struct result {
   double bound = 0;
   double seconds = 0;
   sizes before, after;
+  /// What the whole goal would pay for less: prices of cost and of the bytes of steps, with which a bound was found. A
+  /// sum at these prices bounds the goal of problems like this one too.
+  double cost_price = 0;
+  std::vector<double> step_price;
 };
 
 /// Minimise the total cost, or the greatest bytes of any step, over choices with cost <= cost_limit (within

@@ -10,8 +10,8 @@
 
 namespace mmr::solve {
 
-/// Leaves only the flagged steps. Intervals are renumbered; empty uses disappear.
-inline void keep_steps(problem& p, const std::vector<char>& kept) {
+/// Leaves only the flagged steps. Intervals are renumbered; empty uses disappear. `numbers`, one a step, follow.
+inline void keep_steps(problem& p, const std::vector<char>& kept, std::vector<int>& numbers) {
   std::vector<int> renumbered(kept.size() + 1, 0);
   std::vector<std::int64_t> base;
   for (std::size_t t = 0; t < kept.size(); ++t) {
@@ -31,11 +31,16 @@ inline void keep_steps(problem& p, const std::vector<char>& kept) {
   for (auto& e : p.edges) shift(e.uses);
   p.steps = static_cast<int>(base.size());
   p.base = std::move(base);
+  std::size_t left = 0;
+  for (std::size_t t = 0; t < kept.size(); ++t)
+    if (kept[t]) numbers[left++] = numbers[t];
+  numbers.resize(left);
 }
 
 /// Drops every step at which, whatever is chosen, no more is held than at a step that stays: what is live there is also
 /// live at a neighbour. The peak of any choice stays the same. Intervals are renumbered; empty uses disappear.
-inline void drop_dominated_steps(problem& p) {
+/// `numbers`, one a step, follow.
+inline void drop_dominated_steps(problem& p, std::vector<int>& numbers) {
   const auto steps = static_cast<std::size_t>(p.steps);
   std::vector<char> begins(steps + 1, 0), ends(steps + 1, 0);
   const auto tidy = [&](auto& uses) {
@@ -57,7 +62,7 @@ inline void drop_dominated_steps(problem& p) {
     // Equal neighbours cover each other: the left one stays, so that a plateau is not lost.
     if (covered_by_left || (covered_by_right && !same_as_right)) kept[t] = 0;
   }
-  keep_steps(p, kept);
+  keep_steps(p, kept, numbers);
 }
 
 }  // namespace mmr::solve

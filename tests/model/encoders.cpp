@@ -82,6 +82,18 @@ TEST_CASE("parameters of the encoders are stored as Hugging Face stores them") {
   CHECK(stored_shape(vit, "classifier.weight") == shape{5, 12});
 }
 
+TEST_CASE("published encoders have the published number of parameters") {
+  const auto bert = [](const mmr::bert::config& c) {
+    return parameters(mmr::bert::training_graph<mmr::bf16>(c, optimizer));
+  };
+  CHECK(bert({.layers = 12, .heads = 12, .embed = 768, .hidden = 3072, .seq = 512, .vocab = 30522}) == 109'514'298);
+  CHECK(bert({.layers = 24, .heads = 16, .embed = 1024, .hidden = 4096, .seq = 512, .vocab = 30522}) == 335'174'458);
+  // ViT-B/16 without its class token and the position of that.
+  const mmr::vit::config base{
+      .layers = 12, .heads = 12, .embed = 768, .hidden = 3072, .patches = 196, .pixels = 768, .classes = 1000};
+  CHECK(parameters(mmr::vit::training_graph<mmr::bf16>(base, optimizer)) == 86'567'656 - 2 * 768);
+}
+
 TEST_CASE("encoders that cannot be are refused in one sentence") {
   CHECK_NOTHROW(mmr::bert::config{}.check());
   CHECK_NOTHROW(mmr::vit::config{}.check());

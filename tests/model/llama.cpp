@@ -46,6 +46,21 @@ TEST_CASE("parameters of Llama are stored as Hugging Face stores them") {
   CHECK(stored_shape(mmr::llama::training_graph<float>(tied, optimizer), "lm_head.weight").empty());
 }
 
+TEST_CASE("published Llamas have the published number of parameters") {
+  const auto count = [](const mmr::llama::config& c) {
+    return parameters(mmr::llama::training_graph<mmr::bf16>(c, optimizer));
+  };
+  CHECK(
+      count({.layers = 32, .heads = 32, .kv_heads = 32, .embed = 4096, .hidden = 11008, .seq = 4096, .vocab = 32000}) ==
+      6'738'415'616);  // Llama 2 7B
+  CHECK(
+      count({.layers = 80, .heads = 64, .kv_heads = 8, .embed = 8192, .hidden = 28672, .seq = 4096, .vocab = 32000}) ==
+      68'976'648'192);  // Llama 2 70B
+  CHECK(
+      count({.layers = 32, .heads = 32, .kv_heads = 8, .embed = 4096, .hidden = 14336, .seq = 8192, .vocab = 128256}) ==
+      8'030'261'248);  // Llama 3 8B
+}
+
 TEST_CASE("a Llama that cannot be is refused in one sentence") {
   const auto refused = [](auto change) {
     mmr::llama::config c;

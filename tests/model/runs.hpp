@@ -86,6 +86,17 @@ inline void same_as_one_rank(const mmr::graph& g, const mmr::scheme_axes& axes, 
   }
 }
 
+/// Elements of all parameters of a model.
+inline std::int64_t parameters(const mmr::graph& g) {
+  std::int64_t n = 0;
+  for (mmr::tensor_id t = 0; t < g.tensors(); ++t) {
+    const auto& info = g.tensor_of(t);
+    if (info.kind == mmr::tensor_class::parameter && g.op(info.producer).when == mmr::phase::source)
+      n += info.type.count();
+  }
+  return n;
+}
+
 /// The shape under which a parameter is found in a checkpoint, empty where the graph has none of this name.
 inline std::vector<std::int64_t> stored_shape(const mmr::graph& g, const std::string& name) {
   for (mmr::tensor_id t = 0; t < g.tensors(); ++t) {

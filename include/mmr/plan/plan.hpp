@@ -1,6 +1,7 @@
 // A plan: the strategy of every operator, as a value that can be printed, saved, loaded and run; and what it costs.
 #pragma once
 
+#include <mmr/plan/alike_ranks.hpp>
 #include <mmr/plan/memory.hpp>
 #include <mmr/plan/scheme.hpp>
 
@@ -28,12 +29,11 @@ struct plan {
   std::int64_t sent_bytes = 0;           ///< that a rank sends in a step
 };
 
-/// Modelled seconds of a step, and the bytes that a rank sends in it.
-inline void price(setting& s, plan& p) {
+/// Modelled seconds of a step, and the bytes that a rank sends in it. `run` is the program of rank 0.
+inline void price(setting& s, plan& p, const program& run) {
   p.compute_seconds = 0;
   p.sent_bytes = 0;
   double moving = 0;
-  const program run(s, p.strategies, 0);
   for (const auto& x : run.instructions) {
     const auto times = repetitions(s.g, x.op);
     p.compute_seconds += times * op_seconds(s, x.op, p.strategies[static_cast<std::size_t>(x.op)]);
@@ -47,15 +47,26 @@ inline void price(setting& s, plan& p) {
   }
   p.step_seconds = p.compute_seconds + moving;
 }
+inline void price(setting& s, plan& p) { price(s, p, program(s, p.strategies, 0)); }
 
 /// Fills in what a plan's strategies cost.
 inline void assess(setting& s, plan& p) {
-  p.per_rank.clear();
-  // Ranks whose buffers are equal in size need equal memory: most do.
+  const program first(s, p.strategies, 0);
+  price(s, p, first);
+  // Ranks whose parts are of equal sizes need equal memory, which is known without a look at their buffers; but a CPU
+  // kernel's workspace may depend on where its part lies.
+  const auto alike = alike_ranks(s, p.strategies, first);
+  // So do ranks whose buffers are equal in size: most do.
   std::vector<std::vector<std::int64_t>> known;
   std::vector<rank_memory> figures;
+  p.per_rank.clear();
   for (int r = 0; r < s.m.rank_count(); ++r) {
-    const program run(s, p.strategies, r);
+    const auto like = alike[static_cast<std::size_t>(r)];
+    if (like < r && !s.m.device.cpu) {
+      p.per_rank.push_back(rank_memory(p.per_rank[static_cast<std::size_t>(like)]));
+      continue;
+    }
+    const program run = r == 0 ? first : program(s, p.strategies, r);
     std::vector<std::int64_t> sizes;
     for (const auto& b : run.buffers) sizes.push_back(b.bytes);
     const auto at = static_cast<std::size_t>(std::find(known.begin(), known.end(), sizes) - known.begin());
@@ -65,7 +76,6 @@ inline void assess(setting& s, plan& p) {
     }
     p.per_rank.push_back(figures[at]);
   }
-  price(s, p);
 }
 
 /// What the lower bound of a plan counts.

@@ -104,19 +104,59 @@ struct combine {
 
 }  // namespace op
 
-/// The tokens of x in the slots that the routing gives them: (Experts, Group, Capacity, Features).
-template <class T, axis_type Group, axis_type Position, axis_type Features, axis_type Experts, axis_type Capacity>
-tensor<T, Experts, Group, Capacity, Features> dispatch(tensor<T, Group, Position, Features> x,
-                                                       const routing<T, Group, Experts, Capacity>& where) {
-  return apply<tensor<T, Experts, Group, Capacity, Features>>(op::dispatch{}, x, where.slots);
+namespace detail {
+/// Tokens (Group, Position, Features) in the slots of experts; void where the axes are not so.
+template <class X, class Group, class Experts, class Capacity>
+struct in_slots {
+  using type = void;
+};
+template <class T, class Group, class Position, class Features, class Experts, class Capacity>
+struct in_slots<tensor<T, Group, Position, Features>, Group, Experts, Capacity> {
+  using type = tensor<T, Experts, Group, Capacity, Features>;
+};
+/// And back at their positions.
+template <class Z, class Group, class Position, class Experts, class Capacity>
+struct at_positions {
+  using type = void;
+};
+template <class T, class Group, class Position, class Features, class Experts, class Capacity>
+struct at_positions<tensor<T, Experts, Group, Capacity, Features>, Group, Position, Experts, Capacity> {
+  using type = tensor<T, Group, Position, Features>;
+};
+template <class Op, class Result, class X, class... Needed>
+consteval void require_routed_axes() {
+  if constexpr ((contains<typename X::axis_list, Needed> && ...)) {
+    if constexpr (std::same_as<Result, void>)
+      static_assert(mistake::operands_have_different_axes<Op, X, tensor<typename X::element, Needed...>>,
+                    "mmr: operands_have_different_axes<operator, operands...>: tokens are over (group, position, features), and in "
+                    "the slots of experts over (experts, group, capacity, features)");
+  } else {
+    (require_axis<Op, Needed, X>(), ...);
+  }
+}
+}  // namespace detail
+
+/// The tokens of x (Group, Position, Features) in the slots that the routing gives them: (Experts, Group, Capacity,
+/// Features).
+template <class X, class T, axis_type Group, axis_type Experts, axis_type Capacity>
+auto dispatch(X x, const routing<T, Group, Experts, Capacity>& where) {
+  using result = typename detail::in_slots<X, Group, Experts, Capacity>::type;
+  require_one_dtype<op::dispatch, X, tensor<T, Group>>();
+  detail::require_routed_axes<op::dispatch, result, X, Group>();
+  if constexpr (!std::same_as<result, void>) return apply<result>(op::dispatch{}, x, where.slots);
 }
 
-/// The experts' results back at the positions of their tokens, each times its gate; zero for a token that has no slot.
-template <axis_type Position, class T, axis_type Group, axis_type Features, axis_type Experts, axis_type Capacity>
-tensor<T, Group, Position, Features> combine(tensor<T, Experts, Group, Capacity, Features> z,
-                                             const routing<T, Group, Experts, Capacity>& where) {
-  const dimension positions{std::string(Position::name), z.owner->template extent<Position>(), Position::splittable};
-  return apply<tensor<T, Group, Position, Features>>(op::combine{positions}, z, where.gates, where.slots);
+/// The experts' results z (Experts, Group, Capacity, Features) back at the positions of their tokens, each times its gate:
+/// (Group, Position, Features). Zero for a token that has no slot.
+template <axis_type Position, class Z, class T, axis_type Group, axis_type Experts, axis_type Capacity>
+auto combine(Z z, const routing<T, Group, Experts, Capacity>& where) {
+  using result = typename detail::at_positions<Z, Group, Position, Experts, Capacity>::type;
+  require_one_dtype<op::combine, Z, tensor<T, Group>>();
+  detail::require_routed_axes<op::combine, result, Z, Experts, Group, Capacity>();
+  if constexpr (!std::same_as<result, void>) {
+    const dimension positions{std::string(Position::name), z.owner->template extent<Position>(), Position::splittable};
+    return apply<result>(op::combine{positions}, z, where.gates, where.slots);
+  }
 }
 
 }  // namespace mmr

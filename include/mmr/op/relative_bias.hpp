@@ -74,8 +74,8 @@ struct relative_bias {
   distance_buckets buckets;
   signature sign(const std::vector<tensor_type>& in) const {
     buckets.check();
-    if (in[1].dims.empty() || in[1].dims[0].extent != buckets.count)
-      fail("relative_bias: the table needs ", buckets.count, " rows, one a bucket");
+    if (in[1].dims.size() != 2 || in[1].dims[0].extent != buckets.count)
+      fail("relative_bias: the table has the axes (bucket, head), with ", buckets.count, " buckets");
     auto s = detail::bias_loops(in[0], in[1].dims[0], "relative_bias");
     loops_over(s, in[1], "relative_bias");
     s.in = {{in[0].element, {0, 1, 2, 3}}, {in[1].element, {4, 2}}};
@@ -93,10 +93,12 @@ struct relative_bias {
 
 }  // namespace op
 
-/// Adds to the scores of each head what the table holds for the distance between query and key.
-template <class T, axis_type Batch, axis_type Queries, axis_type Heads, axis_type Keys, axis_type Buckets>
-tensor<T, Batch, Queries, Heads, Keys> relative_bias(tensor<T, Batch, Queries, Heads, Keys> scores,
-                                                     tensor<T, Buckets, Heads> table, const distance_buckets& buckets) {
+/// Adds to the scores of each head what table[Buckets, Heads] holds for the distance between query and key.
+template <class T, axis_type Batch, axis_type Queries, axis_type Heads, axis_type Keys, class Table>
+tensor<T, Batch, Queries, Heads, Keys> relative_bias(tensor<T, Batch, Queries, Heads, Keys> scores, Table table,
+                                                     const distance_buckets& buckets) {
+  require_one_dtype<op::relative_bias, tensor<T, Batch, Queries, Heads, Keys>, Table>();
+  require_last_axis<op::relative_bias, Heads, Table>();
   return apply<tensor<T, Batch, Queries, Heads, Keys>>(op::relative_bias{buckets}, scores, table);
 }
 

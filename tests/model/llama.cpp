@@ -25,6 +25,13 @@ TEST_CASE("Llama with one key-value head, a tied embedding, microbatches and cli
   same_as_one_rank(g, mmr::llama::scheme(), made_up(30), {"data=2,model=2"}, {"memory", "zero2", "megatron"});
 }
 
+TEST_CASE("the losses are those of Hugging Face's Llama from the same weights") {
+  // FlaxLlamaForCausalLM of transformers 4.44 in double precision, its float32 tables and norms made double too.
+  const std::vector<double> reference{4.207320550432465, 3.8252129047153174, 3.2377087652156047, 2.7740958025788807};
+  const auto got = losses_by_formula(mmr::llama::training_graph<double>(odd, mmr::sgd{}), odd.vocab, false);
+  for (std::size_t i = 0; i < reference.size(); ++i) CHECK(std::abs(got[i] - reference[i]) < 1e-9);
+}
+
 TEST_CASE("parameters of Llama are stored as Hugging Face stores them") {
   const auto g = mmr::llama::training_graph<float>(odd, optimizer);
   using shape = std::vector<std::int64_t>;

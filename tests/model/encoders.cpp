@@ -67,6 +67,16 @@ TEST_CASE("the Vision Transformer trains on ranks as on one") {
   same_as_one_rank(g, mmr::vit::scheme(), made_up(5), {"data=2,model=2", "data=3"}, {"memory", "megatron-sp"});
 }
 
+TEST_CASE("the losses are those of Hugging Face's Vision Transformer from the same weights") {
+  // FlaxViTEncoder of transformers 4.44 in double precision, with hidden_act gelu_new; around it embedding, mean and
+  // head as vit.hpp states them.
+  const std::vector<double> reference{1.006507910369779, 0.7323916944189313, 0.6617287348306551, 0.6347312520420265};
+  auto c = odd_vit;
+  c.dropout = 0;
+  const auto got = losses_by_formula(mmr::vit::training_graph<double>(c, mmr::sgd{}), c.classes, false);
+  for (std::size_t i = 0; i < reference.size(); ++i) CHECK(std::abs(got[i] - reference[i]) < 1e-9);
+}
+
 TEST_CASE("parameters of the encoders are stored as Hugging Face stores them") {
   const auto bert = mmr::bert::training_graph<float>(odd_bert, optimizer);
   const std::string layer = "bert.encoder.layer.1.";

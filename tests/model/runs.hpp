@@ -106,10 +106,11 @@ inline std::vector<std::int64_t> stored_shape(const mmr::graph& g, const std::st
   return {};
 }
 
-/// Four losses of SGD at rate 0.1 on four ranks, from weights and words that a formula gives, so that another program
+/// Four losses of SGD at rate 0.1 on four ranks, from weights and data that a formula gives, so that another program
 /// can start from the same: element i of the parameter that a checkpoint calls N is 0.3 sin(0.7 i + length of N), and
-/// one more in the gain of a norm; word i of an input is (7 i + i^2 mod 11) mod words, 5 further on in targets.
-/// Segments change every three words. Where `masked`, but every third target counts.
+/// one more in the gain of a norm; word i of an input is (7 i + i^2 mod 11) mod words, 5 further on in targets, and
+/// number i of a floating input is sin(0.1 i). Segments change every three words. Where `masked`, but every third
+/// target counts.
 inline std::vector<double> losses_by_formula(const mmr::graph& g, std::int64_t words, bool masked) {
   const scratch dir;
   const auto path = dir / "weights.safetensors";
@@ -137,6 +138,10 @@ inline std::vector<double> losses_by_formula(const mmr::graph& g, std::int64_t w
     std::vector<std::int64_t> extents;
     for (const auto& d : input.type.dims) extents.push_back(d.extent);
     mmr::detail::for_each_in_box(box, extents, [&](std::int64_t n, std::int64_t i) {
+      if (input.type.element == mmr::dtype::f64) {
+        static_cast<double*>(to)[n] = std::sin(0.1 * static_cast<double>(i));
+        return;
+      }
       auto word = (7 * i + i * i % 11 + (input.name == "targets" ? 5 : 0)) % words;
       if (input.name == "segments") word = i / 3 % 2;
       if (input.name == "targets" && masked && i % 3 != 0) word = -1;

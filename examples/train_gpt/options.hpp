@@ -1,49 +1,21 @@
 // The command line of train_gpt.
 #pragma once
 
+#include "../common/command_line.hpp"
+
 #include <mmr/auto_parallel.hpp>
 #include <mmr/model/gpt.hpp>
 
-#include <CLI/CLI.hpp>
-
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <filesystem>
 #include <limits>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <string_view>
-#include <system_error>
-#include <type_traits>
-#include <vector>
 
 #ifndef MMR_EXAMPLE_SOURCE_DIR
 #define MMR_EXAMPLE_SOURCE_DIR "."
 #endif
-
-/// Takes numbers of T from `least` to `most`; all else gets one sentence. (CLI11 itself wraps -1 and cuts what is too large.)
-template <class T>
-CLI::Validator within(T least, T most) {
-  std::ostringstream range;
-  range << "from " << least << " to " << most;
-  const auto check = [=, range = range.str()](const std::string& text) -> std::string {
-    T value{};
-    const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (code == std::errc{} && end == text.data() + text.size() && value >= least && value <= most) return {};
-    return "'" + text + "' is no " + (std::is_integral_v<T> ? "whole " : "") + "number " + range;
-  };
-  return {check, range.str(), "within"};
-}
-
-/// An empty text is a variable that the caller's script forgot to set, never a wish for the default.
-inline CLI::Validator not_empty() {
-  return {[](const std::string& text) { return text.empty() ? std::string("the value is empty; give one, or leave the option out") : std::string(); },
-          "", "not_empty"};
-}
-
-inline CLI::Validator whole_number(std::int64_t least, std::int64_t most) { return within(least, most); }
 
 struct options {
   static constexpr int most_ranks = 1024;
@@ -68,10 +40,7 @@ struct options {
 
   void declare(CLI::App& app) {
     constexpr std::int64_t largest = 1'000'000'000, most_steps = std::int64_t{1} << 40;
-    app.failure_message([](const CLI::App*, const CLI::Error& e) {
-      return std::string("train_gpt: ") + e.what() + "; --help lists the options\n";
-    });
-    app.option_defaults()->always_capture_default()->take_last();
+    set_manners(app, "train_gpt");
     // Named and not spelled out: help should not depend on where the project lies.
     app.add_option("--data", data, "text file, or a folder of them; its bytes are the tokens")
         ->check(not_empty())
@@ -137,30 +106,10 @@ struct options {
   /// file would overwrite another.
   void check() const {
     model.check();
-    std::error_code code;
-    std::vector<std::filesystem::path> taken;
-    const auto take = [&](const std::string& path) {
-      auto whole = std::filesystem::weakly_canonical(mmr::without_links(path), code);
-      if (std::find(taken.begin(), taken.end(), whole) != taken.end())
-        mmr::fail("the file ", path, " is named twice; give each output a name of its own");
-      taken.push_back(std::move(whole));
-    };
-    take(data);
-    if (plan_is_file()) take(plan);
-    for (const auto* path : {&save, &save_plan, &save_tokens, &json}) {
-      if (path->empty()) continue;
-      const auto status = std::filesystem::status(*path, code);
-      const bool special = std::filesystem::exists(status) && !std::filesystem::is_regular_file(status);
-      if (std::filesystem::is_directory(status)) mmr::fail("the output ", *path, " is a folder; name a file");
-      if (special && (path == &save || path == &save_tokens))
-        mmr::fail("the output ", *path, " is a pipe or device, and safetensors are not written from front to back; name a file");
-      if (special) continue;  // as /dev/stdout, which several outputs may share
-      const auto folder = std::filesystem::absolute(mmr::without_links(*path)).parent_path();
-      if (!std::filesystem::is_directory(folder, code))
-        mmr::fail("the folder ", folder, " of the output ", *path, " does not exist; make it first");
-      take(*path);
-      if (path == &save) take(mmr::optimizer_path(save).string());
-      mmr::atomic_file probe(*path);  // made and thrown away: says now what would be said after the run
-    }
+    named_files files;
+    files.take(data);
+    if (plan_is_file()) files.take(plan);
+    for (const auto* path : {&save, &save_plan, &save_tokens, &json})
+      if (files.write(*path, path != &save && path != &save_tokens) && path == &save) files.take(mmr::optimizer_path(save).string());
   }
 };

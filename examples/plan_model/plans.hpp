@@ -1,0 +1,96 @@
+// Which plans plan_model makes: the one that was asked for, the solver's two ends, one that fits, the schemes, the front.
+#pragma once
+
+#include "devices.hpp"
+
+#include <mmr/io/progress.hpp>
+#include <mmr/plan/comparison.hpp>
+#include <mmr/plan/front.hpp>
+
+#include <chrono>
+#include <string>
+#include <utility>
+#include <vector>
+
+struct planned {
+  mmr::plan asked;
+  std::vector<mmr::plan> table;  ///< all plans side by side, the one asked for first
+  std::vector<mmr::plan> front;  ///< from the leanest to the fastest
+  double seconds = 0;            ///< of all of them
+};
+
+inline std::string asked_name(const options& o) {
+  auto name = o.objective;
+  if (o.slowdown) name += ", slowdown " + mmr::detail::three_digits(*o.slowdown);
+  if (!o.budget.empty()) name += ", budget " + o.budget;
+  return name;
+}
+
+/// The fastest plan whose arena a device holds. A budget bounds what is live, and the arena is a little larger: it is
+/// lowered until the arena fits. Nothing where no plan was found that does.
+inline std::optional<mmr::plan> fastest_that_fits(mmr::planner& planner, mmr::plan_request r, const mmr::memory_limit& limit) {
+  r.minimise = mmr::goal::time;
+  r.slowdown.reset();
+  r.budget = limit.bytes();
+  for (int tries = 0; tries < 3; ++tries) {
+    try {
+      auto p = planner.make(r);
+      if (limit.kept_by(p).value_or(true)) return p;
+      const auto over = static_cast<double>(mmr::fullest_rank(p).arena) / static_cast<double>(limit.bytes());
+      r.budget = static_cast<std::int64_t>(static_cast<double>(*r.budget) / over * 0.999);
+    } catch (const mmr::error&) {
+      return std::nullopt;
+    }
+  }
+  return std::nullopt;
+}
+
+inline planned make_plans(const options& o, mmr::planner& planner, const mmr::scheme_axes& axes, const mmr::memory_limit& limit) {
+  using clock = std::chrono::steady_clock;
+  const auto begin = clock::now();
+  planned out;
+  mmr::plan_request r;
+  r.axes = axes;
+  r.seconds = o.solve_seconds;
+  const auto names = o.schemes();
+  mmr::progress bar("planning", static_cast<std::int64_t>(names.size()) + o.points + 4, "plans");
+  std::int64_t done = 0;
+
+  auto asked = r;
+  asked.minimise = o.objective == "time" ? mmr::goal::time : mmr::goal::memory;
+  asked.slowdown = o.slowdown;
+  asked.budget = o.budget_bytes();
+  out.asked = planner.make(asked);
+  out.asked.name = asked_name(o);
+  out.table.push_back(out.asked);
+  bar.update(++done, out.asked.name);
+
+  std::vector<mmr::plan> ends;
+  for (const auto goal : {mmr::goal::memory, mmr::goal::time}) {
+    r.minimise = goal;
+    const bool known = asked.minimise == goal && !o.slowdown && o.budget.empty();
+    ends.push_back(known ? out.asked : planner.make(r));
+    if (!known) out.table.push_back(ends.back());
+    bar.update(++done, ends.back().name);
+  }
+  // There are many of them, and any is better than none.
+  r.seconds = o.solve_seconds / 10;
+  const auto before = done;
+  out.front = mmr::front_between(planner, r, ends.front(), ends.back(), o.points,
+                                 [&](int made) { bar.update(done = before + made, "the front"); });
+  r.seconds = o.solve_seconds;
+  if (limit.bytes() > 0 && !limit.kept_by(ends.back()).value_or(true) && limit.kept_by(ends.front()).value_or(true))
+    if (auto p = fastest_that_fits(planner, r, limit)) {
+      p->name = "time, fits";
+      out.table.push_back(std::move(*p));
+    }
+  bar.update(++done, "the fastest that fits");
+  for (const auto& name : names) {
+    auto q = r;
+    q.scheme = name;
+    out.table.push_back(planner.make(q));
+    bar.update(++done, name);
+  }
+  out.seconds = std::chrono::duration<double>(clock::now() - begin).count();
+  return out;
+}

@@ -1,0 +1,10 @@
+// Graphs of: t5 vit.
+#include "graphs.hpp"
+
+mmr::graph training_graph(const mmr::t5::config& c, precision p, const mmr::adamw& o) {
+  return p == precision::bf16 ? mmr::t5::training_graph<mmr::bf16>(c, o) : mmr::t5::training_graph<float>(c, o);
+}
+
+mmr::graph training_graph(const mmr::vit::config& c, precision p, const mmr::adamw& o) {
+  return p == precision::bf16 ? mmr::vit::training_graph<mmr::bf16>(c, o) : mmr::vit::training_graph<float>(c, o);
+}

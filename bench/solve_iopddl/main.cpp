@@ -45,7 +45,7 @@ int run(const std::string& file, double seconds, std::uint64_t seed) {
   getrusage(RUSAGE_SELF, &used);
   std::printf("%s after %.2f s: cost %s, bound %.0f; reduced to %d nodes, %d strategies, %d edges; %ld MiB\n",
               std::string(name_of(found.outcome)).c_str(), elapsed(), cost ? contest::text_of(*cost).c_str() : "none",
-              found.bound, found.after.nodes, found.after.strategies, found.after.edges, used.ru_maxrss / 1024);
+              found.bound, found.reduced.nodes, found.reduced.strategies, found.reduced.edges, used.ru_maxrss / 1024);
   if (found.outcome == mmr::solve::status::infeasible)
     std::cerr << "solve_iopddl: no choice keeps the usage limit and all that is forbidden; this is proved\n";
   if (found.outcome == mmr::solve::status::nothing_found)

@@ -132,7 +132,7 @@ class attempt {
     for (int& t : step.step_of) t = chain_.empty() ? t : step_of_[static_cast<std::size_t>(t)];
     step_of_ = step.step_of;
     chain_.push_back(std::move(step));
-    out_.after = size_of(small_);
+    strategies_left_ = size_of(small_).strategies;
   }
 
   void polish() {
@@ -183,6 +183,7 @@ class attempt {
   double unit_ = 1, constant_ = 0, ceiling_ = infinity;
   problem small_;
   std::vector<reduction> chain_;
+  int strategies_left_ = 0;   // of small_
   std::vector<int> step_of_;  // of each step of small_, in the original problem
 };
 

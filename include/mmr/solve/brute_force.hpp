@@ -17,7 +17,7 @@ inline result brute_force(const problem& p, const request& r) {
   for (const auto& n : p.nodes) count *= static_cast<double>(n.cost.size());
   if (count > 1e7) fail("brute force over ", count, " choices would not end; use minimise");
   result out;
-  out.before = out.after = size_of(p);
+  out.before = out.reduced = size_of(p);
   out.outcome = status::infeasible;
   out.bound = infinity;
   std::vector<int> choice(p.nodes.size(), 0);

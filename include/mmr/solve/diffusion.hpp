@@ -131,8 +131,9 @@ class diffusion {
     return choice;
   }
 
-  /// Priced costs of a node's own, by strategy; what an edge's messages add to its ends, by class.
-  std::span<const double> own(std::size_t v) const { return {node_.data() + first_[v], dead_[v].size()}; }
+  /// A node's part of the bound.
+  double least(std::size_t v) const { return least_[v]; }
+  /// What an edge's messages add to its ends, by class. The edge's entries less both messages are at least 0.
   std::span<const double> message_to_u(std::size_t edge) const {
     return {message_.data() + tables_[edge].u_message, at(p_.edges[edge].u_classes)};
   }

@@ -46,9 +46,10 @@ class minimiser : public priced_attempt {
     if (infeasible_) return closed();
     keep_to_limit();
     if (infeasible_) return closed();
+    out_.reduced = size_of(small_);
     first_prices();
     tell_prices();
-    if (for_cost_ && r_.peak_limit < no_peak_limit && out_.after.strategies > many_strategies) climb();
+    if (for_cost_ && r_.peak_limit < no_peak_limit && strategies_left_ > many_strategies) climb();
     if (done() || out_of_time()) return closed();
     for (int round = 0; round < 6; ++round) {
       if (done()) return closed();
@@ -102,7 +103,7 @@ class minimiser : public priced_attempt {
       offer(expanded(choice, 0, depth));
       if (evaluate(wide, choice).cost < evaluate(wide, best_of_wide).cost) best_of_wide = std::move(choice);
     };
-    while (!out_of_time() && out_.after.strategies > many_strategies) {
+    while (!out_of_time() && strategies_left_ > many_strategies) {
       price_ascent ascent(small_, r_.peak_limit, prices);
       cost_descent descent(small_, r_.peak_limit);
       for (int i = 1; !out_of_time(); ++i) {
@@ -134,7 +135,7 @@ class minimiser : public priced_attempt {
         std::size_t dead = 0;
         for (const auto& node : ascent.messages().dead())
           dead += static_cast<std::size_t>(std::count(node.begin(), node.end(), 1));
-        if (dead * 10 > static_cast<std::size_t>(out_.after.strategies)) break;
+        if (dead * 10 > static_cast<std::size_t>(strategies_left_)) break;
       }
       prices = ascent.prices();
       tell_prices(1, prices);
@@ -275,14 +276,14 @@ class minimiser : public priced_attempt {
       if (done() || !shrink() || done() || out_of_time()) return;
       if (size_of(small_).strategies > before * 8 / 10) break;
     }
-    if (depth % 4 == 3 || out_.after.strategies < 200) probe(400);
+    if (depth % 4 == 3 || strategies_left_ < 200) probe(400);
     if (done() || out_of_time()) return;
     branch(depth);
   }
 
   void branch(int depth) {
     if (out_of_time() || spend_.most_branches-- <= 0) return;
-    if (out_.after.strategies < spend_.program_below) {
+    if (strategies_left_ < spend_.program_below) {
       probe(16000);
       if (!done()) prove_by_program();
       if (done() || out_of_time()) return;
@@ -303,8 +304,7 @@ class minimiser : public priced_attempt {
         out_.cost = part.out_.cost;
         out_.peak = part.out_.peak;
       }
-      out_.after.variables = std::max(out_.after.variables, part.out_.after.variables);
-      out_.after.rows = std::max(out_.after.rows, part.out_.after.rows);
+      out_.reduced.rows = std::max(out_.reduced.rows, part.out_.reduced.rows);
       worst = std::min(worst, part.infeasible_ ? infinity : part.out_.bound);
       if (spend_.first_only && !out_.choice.empty()) return;
     }
@@ -357,8 +357,7 @@ class minimiser : public priced_attempt {
           inner.peak_limit = static_cast<std::int64_t>(target());
       }
       const auto answer = solve_program(small_, inner, rows, static_cast<std::int64_t>(unit_), {}, left);
-      out_.after.variables = answer.variables;
-      out_.after.rows = answer.rows;
+      out_.reduced.rows = answer.rows;
       if (answer.infeasible) {
         infeasible_ = true;
         return;

@@ -38,7 +38,8 @@ constexpr std::string_view name_of(status s) {
   return "unknown";
 }
 
-/// How large a problem is, and the integer program it becomes (0 where none was written).
+/// How large a problem is, as a program: `variables` are one for each strategy and one for each pair of classes of an edge.
+/// `rows` are those of the last part that was given to CBC (0 where none was).
 struct sizes {
   int nodes = 0, strategies = 0, edges = 0, variables = 0, rows = 0;
 };
@@ -55,7 +56,7 @@ struct result {
   /// Proved lower bound on the goal, in its unit (cost or bytes); infinity when infeasible.
   double bound = 0;
   double seconds = 0;
-  sizes before, after;
+  sizes before, reduced;  ///< as given; without what could be seen to lose before any search
   /// What the whole goal would pay for less: prices of cost and of the bytes of steps, with which a bound was found. A
   /// sum at these prices bounds the goal of problems like this one too.
   double cost_price = 0;
@@ -89,6 +90,8 @@ inline sizes size_of(const problem& p) {
   out.nodes = static_cast<int>(p.nodes.size());
   out.edges = static_cast<int>(p.edges.size());
   for (const auto& n : p.nodes) out.strategies += static_cast<int>(n.cost.size());
+  out.variables = out.strategies;
+  for (const auto& e : p.edges) out.variables += static_cast<int>(e.cost.size());
   return out;
 }
 

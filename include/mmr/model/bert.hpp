@@ -1,6 +1,6 @@
 // BERT (Devlin et al., arXiv 1810.04805) with its masked-language-model loss, from the public API alone: post-norm
-// blocks that see both directions, learned positions, segments, tied embedding. Parameter names and layouts are those of
-// Hugging Face's BertForMaskedLM. GeLU is the tanh form here, where Hugging Face's default is the exact one; every
+// blocks that see both directions, learned positions, segments, tied embedding. Parameter names and layouts are those
+// of Hugging Face's BertForMaskedLM. GeLU is the tanh form here, where Hugging Face's default is the exact one; every
 // position of the sequence is read (no padding mask), and attention has no dropout.
 #pragma once
 
@@ -43,7 +43,9 @@ struct config {
 };
 
 /// How the fixed schemes see the axes of this model.
-inline scheme_axes scheme() { return {.batch = "batch", .sequence = "seq", .tensor = {"heads", "hidden", "vocab"}}; }
+inline scheme_axes scheme() {
+  return {.batch = "batch", .sequence = "seq", .tensor = {"heads", "hidden", "vocab"}};
+}
 
 template <class T>
 using residual = tensor<T, Batch, Seq, Embed>;

@@ -1,9 +1,9 @@
-// What ready models share: linear layers and norms as PyTorch and Hugging Face store them, and checks of configurations.
+// What ready models share: linear layers and norms as PyTorch and Hugging Face store them, and checks of
+// configurations.
 #pragma once
 
-#include <mmr/auto_parallel.hpp>
-
 #include <cstdint>
+#include <mmr/auto_parallel.hpp>
 #include <string>
 
 namespace mmr::model {

@@ -39,7 +39,8 @@ struct config {
     if (heads % kv_heads != 0)
       fail("llama: the ", heads, " heads are not a multiple of the ", kv_heads, " key-value heads; change one of them");
     if (embed / heads % 2 != 0)
-      fail("llama: a head has ", embed / heads, " features, which rotary positions turn in pairs; make their number even");
+      fail("llama: a head has ", embed / heads,
+           " features, which rotary positions turn in pairs; make their number even");
     if (!(epsilon >= 0)) fail("llama: the epsilon of the norms is ", epsilon, "; it must not be negative");
   }
 };

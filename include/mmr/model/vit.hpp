@@ -1,8 +1,9 @@
 // Vision Transformer (Dosovitskiy et al., arXiv 2010.11929) with a classification loss, from the public API alone:
-// pre-norm blocks over the patches of an image, learned positions, and a class from the mean of all patches instead of a
-// class token (Beyer et al., arXiv 2205.01580). Parameter names are those of Hugging Face's ViTForImageClassification.
-// There the patch embedding is a convolution [embed, channels, height, width], here the same numbers as [embed, pixels];
-// positions have a leading 1 and a row for the class token; and GeLU is exact where this one is the tanh form.
+// pre-norm blocks over the patches of an image, learned positions, and a class from the mean of all patches instead of
+// a class token (Beyer et al., arXiv 2205.01580). Parameter names are those of Hugging Face's
+// ViTForImageClassification. There the patch embedding is a convolution [embed, channels, height, width], here the same
+// numbers as [embed, pixels]; positions have a leading 1 and a row for the class token; and GeLU is exact where this
+// one is the tanh form.
 #pragma once
 
 #include <mmr/model/layers.hpp>

@@ -3,9 +3,8 @@
 // cross-attention, and for groups of queries that share keys and values (Ainslie et al., arXiv 2305.13245).
 #pragma once
 
-#include <mmr/op/apply.hpp>
-
 #include <cmath>
+#include <mmr/op/apply.hpp>
 #include <optional>
 #include <string>
 
@@ -14,12 +13,13 @@ namespace op {
 
 namespace detail {
 /// Loops 0..4: batch, query position, head, key position, head feature; and 5, the queries of a head that share its
-/// keys, where the queries have five axes. Query rows and groups may be split, keys stay whole: their gradients are then
-/// Partial.
+/// keys, where the queries have five axes. Query rows and groups may be split, keys stay whole: their gradients are
+/// then Partial.
 inline signature attention_loops(const tensor_type& q, const tensor_type& k, const char* name) {
   if ((q.dims.size() != 4 && q.dims.size() != 5) || k.dims.size() != 4)
-    fail(name, ": queries have the axes (batch, position, heads, features) or (batch, position, heads, group, features), "
-               "keys and values (batch, position, heads, features)");
+    fail(name,
+         ": queries have the axes (batch, position, heads, features) or (batch, position, heads, group, features), "
+         "keys and values (batch, position, heads, features)");
   signature s;
   s.add_loop(q.dims[0]);
   s.add_loop(q.dims[1]);
@@ -29,11 +29,15 @@ inline signature attention_loops(const tensor_type& q, const tensor_type& k, con
   if (q.dims.size() == 5) s.add_loop(q.dims[3]);
   return s;
 }
-inline bool grouped(const signature& s) { return s.loops.size() == 6; }
+inline bool grouped(const signature& s) {
+  return s.loops.size() == 6;
+}
 inline access queries(const signature& s, dtype t) {
   return grouped(s) ? access{t, {0, 1, 2, 5, 4}} : access{t, {0, 1, 2, 4}};
 }
-inline access keys(dtype t) { return {t, {0, 3, 2, 4}}; }
+inline access keys(dtype t) {
+  return {t, {0, 3, 2, 4}};
+}
 inline access row_sums(const signature& s, dtype t) {
   return grouped(s) ? access{t, {0, 1, 2, 5}} : access{t, {0, 1, 2}};
 }
@@ -79,8 +83,7 @@ struct attention {
   }
   double flops(std::span<const std::int64_t> n) const { return detail::attention_flops(n, causal, 2); }
   void vjp(auto& c) const {
-    const auto grads =
-        c.emit(attention_grad{causal, scale}, {c.grad(), c.in(0), c.in(1), c.in(2), c.out(0), c.out(1)});
+    const auto grads = c.emit(attention_grad{causal, scale}, {c.grad(), c.in(0), c.in(1), c.in(2), c.out(0), c.out(1)});
     for (std::size_t i = 0; i < 3; ++i) c.add_grad(c.in(i), grads[i]);
   }
 };
@@ -119,9 +122,10 @@ Q attention(const op::attention& rule, Q q, K k, V v) {
     return false;
   }();
   if constexpr (!placed) {
-    static_assert(mistake::operand_misplaces_axis<op::attention, Seq, Q>,
-                  "mmr: operand_misplaces_axis<operator, axis, operand>: the queries of attention are over (batch, positions, "
-                  "heads, features) or (batch, positions, heads, group, features)");
+    static_assert(
+        mistake::operand_misplaces_axis<op::attention, Seq, Q>,
+        "mmr: operand_misplaces_axis<operator, axis, operand>: the queries of attention are over (batch, positions, "
+        "heads, features) or (batch, positions, heads, group, features)");
   } else {
     require_one_dtype<op::attention, Q, K, V>();
     require_same_axes<op::attention, typename of::template keys<Keys>, K, V>();

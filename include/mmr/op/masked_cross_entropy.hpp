@@ -19,8 +19,8 @@ struct count_targets {
   double flops(std::span<const std::int64_t> n) const { return points(n); }
 };
 
-/// dl = (exp(l - m) / s - onehot(target)) * factor * dloss / n, zero in rows without a target. Operands: logits, targets,
-/// m, s, n, dloss.
+/// dl = (exp(l - m) / s - onehot(target)) * factor * dloss / n, zero in rows without a target. Operands: logits,
+/// targets, m, s, n, dloss.
 struct masked_cross_entropy_grad {
   static constexpr std::string_view name = "masked_cross_entropy_grad";
   double factor = 1;
@@ -34,8 +34,8 @@ struct masked_cross_entropy_grad {
   double flops(std::span<const std::int64_t> n) const { return 12 * points(n); }
 };
 
-/// loss = factor / n * sum over the rows with a target of (log s + m - p), and 0 where n is. Operands: m, s, p, targets, n.
-/// As for cross_entropy, the vjp goes straight to the logits.
+/// loss = factor / n * sum over the rows with a target of (log s + m - p), and 0 where n is. Operands: m, s, p,
+/// targets, n. As for cross_entropy, the vjp goes straight to the logits.
 struct masked_cross_entropy {
   static constexpr std::string_view name = "masked_cross_entropy";
   double factor = 1;
@@ -55,9 +55,9 @@ struct masked_cross_entropy {
 
 }  // namespace op
 
-/// Mean of -log softmax(logits)[target] over the rows whose target is not negative, 0 where there are none: logits[A...,
-/// Vocab], targets[A...] below Vocab. It is the mean of one microbatch; a step takes the mean of those of its microbatches,
-/// each with the same weight however many targets it has.
+/// Mean of -log softmax(logits)[target] over the rows whose target is not negative, 0 where there are none:
+/// logits[A..., Vocab], targets[A...] below Vocab. It is the mean of one microbatch; a step takes the mean of those of
+/// its microbatches, each with the same weight however many targets it has.
 template <class T, class... L, class Target, class... A>
 scalar<T> masked_cross_entropy(tensor<T, L...> logits, tensor<Target, A...> targets) {
   const auto [m, s, p] = detail::terms_of_rows<op::masked_cross_entropy>(logits, targets);

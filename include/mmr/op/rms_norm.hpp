@@ -19,7 +19,8 @@ struct rms_norm_grad {
   double flops(std::span<const std::int64_t> n) const { return 10 * points(n); }
 };
 
-/// y = x * rstd * gain with rstd = 1 / sqrt(mean of x^2 + epsilon). Operands: x, gain. Results: y, and rstd for backward.
+/// y = x * rstd * gain with rstd = 1 / sqrt(mean of x^2 + epsilon). Operands: x, gain. Results: y, and rstd for
+/// backward.
 struct rms_norm {
   static constexpr std::string_view name = "rms_norm";
   double epsilon = 1e-5;

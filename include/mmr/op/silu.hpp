@@ -1,5 +1,5 @@
-// SiLU, x times its logistic function (Hendrycks and Gimpel, arXiv 1606.08415), alone and as the gate of SwiGLU (Shazeer,
-// arXiv 2002.05202).
+// SiLU, x times its logistic function (Hendrycks and Gimpel, arXiv 1606.08415), alone and as the gate of SwiGLU
+// (Shazeer, arXiv 2002.05202).
 #pragma once
 
 #include <mmr/op/apply.hpp>

@@ -1,0 +1,211 @@
+// The bound for plans whose repeated layers need not be alike. The planner chooses one strategy for corresponding operators
+// of all repetitions; what it finds is measured against all plans, in which each repetition goes its own way.
+#pragma once
+
+#include <mmr/plan/formulate.hpp>
+#include <mmr/solve/diffusion.hpp>
+#include <mmr/solve/result.hpp>
+
+#include <map>
+#include <optional>
+#include <tuple>
+
+namespace mmr {
+
+namespace detail {
+
+/// Groups operators that hold alike at every one of `steps` and have like neighbours: those at one position of a block,
+/// the first and last repetitions apart, the others by turns, so that no operator reads one of its own group.
+inline std::function<std::string(op_id)> groups_by_turns(const setting& s, std::vector<int> steps) {
+  constexpr int ends = 3;  // repetitions at either end that see, or neighbour, what is outside the block
+  std::map<std::string, int> last;
+  for (op_id o = 0; o < s.g.ops(); ++o) {
+    const auto& where = s.g.op(o).where;
+    if (!where.block.empty()) last[where.block] = std::max(last[where.block], where.repetition);
+  }
+  return [&s, steps, last](op_id o) {
+    const auto& op = s.g.op(o);
+    const auto& where = op.where;
+    if (where.block.empty() || where.repetition < ends || where.repetition > last.at(where.block) - ends) return own_group(o);
+    const auto place = [&](int step) {
+      return std::to_string(std::lower_bound(steps.begin(), steps.end(), step) - steps.begin()) + ' ';
+    };
+    auto key = position_of(op) + (where.repetition % 2 ? "|odd " : "|even ");
+    const int step = s.live.position[static_cast<std::size_t>(o)];
+    if (step >= 0) key += place(step) + place(step + 1);
+    const auto add = [&](const lifetime& life) {
+      const auto begin = place(life.begin), end = place(life.end);
+      key += begin == end ? "- " : begin + end;
+    };
+    for (const auto* made : {&op.out, &op.state})
+      for (auto t : *made) add(s.live.life[static_cast<std::size_t>(t)]);
+    for (std::size_t r = 0; r < op.keepable.size(); ++r)
+      if (op.keepable[r]) add(s.live.kept[static_cast<std::size_t>(op.out[r])]);
+    return key;
+  };
+}
+
+/// A bound on a priced sum over all choices, from a formulation by turns. What lies between the ends of a block repeats, so
+/// it is bounded as a ring: a repetition and the next, each the other's neighbour on both sides. The messages across are
+/// the same all along; at the ends of the block they become costs of the operators there.
+class ring_bound {
+ public:
+  ring_bound(const setting& s, const formulation& f, const solve::step_prices& prices) : s_(s), f_(f), prices_(prices) {
+    members_ = f.members();
+    operands_.assign(f.problem.edges.size(), 0);
+    for (const auto& x : f.instances) ++operands_[static_cast<std::size_t>(x.edge)];
+    inner_.assign(members_.size(), 0);
+    for (op_id o = 0; o < s.g.ops(); ++o)
+      if (members_[group(o)] > 1) inner_[group(o)] = 1;
+  }
+
+  /// Minus infinity where repetitions are not alike enough.
+  double climb(int passes) const {
+    const auto ring = part(true);
+    auto ends = part(false);
+    solve::diffusion around(ring.problem);
+    converge(around, passes);
+    double sum = 0;
+    for (std::size_t v = 0; v < ring.group_of.size(); ++v) sum += members_[ring.group_of[v]] * around.least(v);
+
+    // Which edge of the ring an operand of a group, or an operator reading a group, is.
+    std::map<std::pair<std::size_t, int>, std::size_t> read;
+    std::map<std::tuple<std::size_t, std::string, int>, std::size_t> readers;
+    for (const auto& x : f_.instances) {
+      if (!inner_[group(x.u)] || !inner_[group(x.v)]) continue;
+      const auto e = ring.edge_of.at(static_cast<std::size_t>(x.edge));
+      const auto one = x.operand < 0 ? readers.try_emplace({group(x.v), position_of(s_.g.op(x.u)), -1}, e).first->second
+                                     : read.try_emplace({group(x.v), x.operand}, e).first->second;
+      const auto other = readers.try_emplace({group(x.u), position_of(s_.g.op(x.v)), x.operand}, e).first->second;
+      if (one != e || other != e) return -solve::infinity;
+    }
+    std::vector<double> table;
+    for (const auto& x : f_.instances) {
+      const bool u_inside = inner_[group(x.u)], v_inside = inner_[group(x.v)];
+      if (u_inside == v_inside) continue;
+      const auto inside = u_inside ? x.u : x.v, outside = u_inside ? x.v : x.u;
+      const auto &in = s_.g.op(inside).where, &out = s_.g.op(outside).where;
+      // What it holds and costs together with operators outside the block is no less than nothing.
+      if (in.block != out.block) continue;
+      const auto known = u_inside || x.operand < 0 ? find(readers, {group(inside), position_of(s_.g.op(outside)), x.operand})
+                                                   : find(read, {group(inside), x.operand});
+      if (!known) continue;
+      const auto& e = f_.problem.edges[static_cast<std::size_t>(x.edge)];
+      const auto& r = ring.problem.edges[*known];
+      const bool at_u = r.u == ring.node_of.at(group(inside));
+      const auto message = at_u ? around.message_to_u(*known) : around.message_to_v(*known);
+      const auto& message_class = at_u ? r.u_class : r.v_class;
+      table.resize(e.cost.size());
+      prices_.of(e.cost, e.uses, table.data());
+      const auto& in_class = u_inside ? e.u_class : e.v_class;
+      const auto& out_class = u_inside ? e.v_class : e.u_class;
+      auto& cost = ends.problem.nodes[static_cast<std::size_t>(ends.node_of.at(group(outside)))].cost;
+      std::vector<double> least(static_cast<std::size_t>(u_inside ? e.v_classes : e.u_classes), solve::infinity);
+      for (std::size_t c = 0; c < least.size(); ++c)
+        for (std::size_t k = 0; k < in_class.size(); ++k) {
+          const auto a = static_cast<std::size_t>(in_class[k]), columns = static_cast<std::size_t>(e.v_classes);
+          least[c] = std::min(least[c], table[u_inside ? a * columns + c : c * columns + a] -
+                                            message[static_cast<std::size_t>(message_class[k])]);
+        }
+      for (std::size_t k = 0; k < cost.size(); ++k) cost[k] += least[static_cast<std::size_t>(out_class[k])];
+    }
+    solve::diffusion outside(ends.problem);
+    converge(outside, passes);
+    return sum + outside.bound();
+  }
+
+ private:
+  /// The groups that are inside blocks, or the others, one member each, at the prices.
+  struct piece {
+    solve::problem problem;
+    std::vector<std::size_t> group_of;       // of each node
+    std::map<std::size_t, int> node_of;      // of a group
+    std::map<std::size_t, std::size_t> edge_of;
+  };
+
+  std::size_t group(op_id o) const { return static_cast<std::size_t>(f_.groups[static_cast<std::size_t>(o)]); }
+  template <class Map>
+  static std::optional<std::size_t> find(const Map& map, const typename Map::key_type& key) {
+    const auto at = map.find(key);
+    return at == map.end() ? std::nullopt : std::optional(at->second);
+  }
+
+  std::vector<double> priced(const auto& x, int among) const {
+    std::vector<double> out(x.cost.size());
+    prices_.of(x.cost, x.uses, out.data());
+    for (auto& value : out) value /= among;
+    return out;
+  }
+
+  piece part(bool inside) const {
+    piece out;
+    for (std::size_t g = 0; g < members_.size(); ++g)
+      if ((inner_[g] != 0) == inside) {
+        out.node_of[g] = static_cast<int>(out.group_of.size());
+        out.group_of.push_back(g);
+        out.problem.nodes.push_back({"", priced(f_.problem.nodes[g], members_[g]), {}});
+      }
+    for (std::size_t i = 0; i < f_.problem.edges.size(); ++i) {
+      const auto& e = f_.problem.edges[i];
+      const auto u = static_cast<std::size_t>(e.u), v = static_cast<std::size_t>(e.v);
+      if ((inner_[u] != 0) != inside || (inner_[v] != 0) != inside) continue;
+      out.edge_of[i] = out.problem.edges.size();
+      out.problem.edges.push_back({out.node_of[u], out.node_of[v], e.u_class, e.v_class, e.u_classes, e.v_classes,
+                                   priced(e, operands_[i]), {}});
+    }
+    return out;
+  }
+
+  static void converge(solve::diffusion& messages, int passes) {
+    messages.set({1, {}});
+    double last = -solve::infinity;
+    for (int i = 0; i < passes; ++i) {
+      messages.iterate();
+      const double now = messages.bound();
+      if (i > 5 && now < last + 1e-6 * std::abs(last)) return;
+      last = now;
+    }
+  }
+
+  const setting& s_;
+  const formulation& f_;
+  const solve::step_prices& prices_;
+  std::vector<int> members_, operands_;
+  std::vector<char> inner_;  // by group: between the ends of a block
+};
+
+}  // namespace detail
+
+/// A lower bound on the goal of `q` over all choices in which every operator takes a strategy of its own, from the prices
+/// with which `x`, the best choice for layers alike, was bounded. At most the bound for layers alike.
+inline double bound_apart(setting& s, const restriction& allowed, const formulation& alike, const solve::request& q,
+                          const solve::result& x) {
+  const auto members = alike.members();
+  if (std::all_of(members.begin(), members.end(), [](int n) { return n == 1; })) return x.bound;
+  const bool for_cost = q.minimise == solve::goal::cost;
+  // Alone, every operator takes its least.
+  double least = for_cost ? 0 : static_cast<double>(solve::least_peak(alike.problem));
+  if (for_cost)
+    for (const auto& n : alike.problem.nodes) least += *std::min_element(n.cost.begin(), n.cost.end());
+  least = std::min(least * (1 - 1e-12), x.bound);
+  if (x.step_price.size() != static_cast<std::size_t>(alike.problem.steps)) return least;
+
+  double price_sum = 0;
+  for (double price : x.step_price) price_sum += price;
+  if (!for_cost && !(price_sum > 0)) return least;
+  double allowance = 0;
+  if (for_cost && price_sum > 0) allowance = price_sum * static_cast<double>(q.peak_limit);
+  if (!for_cost && x.cost_price > 0) allowance = x.cost_price * q.cost_limit * (1 + solve::cost_tolerance);
+
+  // Without prices of steps it does not matter what is held at them.
+  const auto f = detail::formulating(s, allowed, detail::groups_by_turns(s, price_sum > 0 ? alike.steps : std::vector<int>{}))
+                     .run(alike.steps);
+  const solve::step_prices prices(for_cost ? 1.0 : x.cost_price, x.step_price);
+  const double sum = detail::ring_bound(s, f, prices).climb(60);
+  if (!(sum > -solve::infinity)) return least;
+  const double scale = for_cost ? 1 : 1 / price_sum;  // prices of steps share one peak
+  const double bound = scale * (sum - allowance - 1e-12 * (std::abs(sum) + std::abs(allowance)));
+  return std::min(std::max(bound, least), x.bound);
+}
+
+}  // namespace mmr

@@ -25,10 +25,11 @@ void check_agreement(const mmr::graph& g, const mmr::mesh& m, int draws) {
   std::mt19937 random(static_cast<unsigned>(g.ops() * 100 + m.rank_count()));
   for (int draw = 0; draw < draws; ++draw) {
     const auto& f = draw % 2 ? alike : apart;
-    const auto pick = any_choice(f.problem, random);
+    const auto pick = any_choice(s, f, random);
     mmr::plan p;
     p.strategies = f.chosen(pick);
     const auto predicted = mmr::solve::evaluate(f.problem, pick);
+    REQUIRE(predicted.cost < mmr::solve::infinity);
     const auto live = mmr::program(s, p.strategies, 0).live_bytes();
     REQUIRE(predicted.peak == peak_of(live));
     for (std::size_t t = 0; t < f.steps.size(); ++t)
@@ -60,6 +61,23 @@ TEST_CASE("problem and program agree on GPTs") {
                          .double_precision = true}),
                     mmr::mesh::parse(spec), 6);
   }
+}
+
+TEST_CASE("problem and program agree where results of blocks are kept or made again") {
+  for (const auto* spec : {"a=1", "a=2", "a=3", "a=2,b=2"}) {
+    check_agreement(gpt({.layers = 1, .heads = 2, .embed = 6, .seq = 5, .batch = 3, .vocab = 11, .recompute = true}),
+                    mmr::mesh::parse(spec), 8);
+    check_agreement(gpt({.layers = 3,
+                         .dropout = 0.1,
+                         .microbatches = 2,
+                         .updates = optimizer::adamw_clipped,
+                         .double_precision = true,
+                         .recompute = true}),
+                    mmr::mesh::parse(spec), 8);
+    check_agreement(skipping(1), mmr::mesh::parse(spec), 20);
+    check_agreement(skipping(4, 2), mmr::mesh::parse(spec), 20);
+  }
+  check_agreement(gpt({.layers = 9, .dropout = 0.1, .recompute = true}), mmr::mesh::parse("a=2,b=2"), 8);
 }
 
 TEST_CASE("of many layers the first and the last few are looked at, and the peak is among them") {

@@ -34,7 +34,8 @@ mmr::graph gpt_of(const gpt_size& s) {
                            .batch = s.batch,
                            .vocab = s.vocab,
                            .dropout = s.dropout,
-                           .microbatches = s.microbatches};
+                           .microbatches = s.microbatches,
+                           .recompute = s.recompute};
   return trained(m, mmr::gpt::declare<T>(m, c), s.updates);
 }
 
@@ -57,6 +58,22 @@ mmr::graph mlp(const mlp_size& s) {
   if (s.layers == 1) return loss(mmr::linear(x, m.parameter<float, In, Out>("w0", mmr::init::normal(1))));
   const auto h = mmr::gelu(mmr::linear(x, m.parameter<float, In, Hidden>("w0", mmr::init::normal(1))));
   return loss(mmr::linear(h, m.parameter<float, Hidden, Out>("w1", mmr::init::normal(1))));
+}
+
+mmr::graph skipping(int layers, int microbatches) {
+  mmr::declaration m{mmr::size<Batch>(6), mmr::size<In>(4), mmr::size<Hidden>(8)};
+  m.set_microbatches(microbatches);
+  m.allow_recomputation();
+  const auto matrix = [&](const char* name) { return m.parameter<float, In, Hidden>(name, mmr::init::normal(1)); };
+  const auto first = mmr::linear(m.input<float, Batch, In>("x"), matrix("w"));
+  auto x = mmr::gelu(mmr::linear(m.input<float, Batch, In>("y"), matrix("v")));
+  for (int l = 0; l < layers; ++l) {
+    const mmr::declaration::block in_block(m, "skip", l);
+    const auto inner = mmr::linear(mmr::gelu(x), m.parameter<float, Hidden, In>("down", mmr::init::normal(1)));
+    const auto outer = mmr::bias(mmr::linear(mmr::gelu(inner), matrix("up")), m.parameter<float, Hidden>("b", mmr::init::zeros()));
+    x = mmr::gelu(l > 0 ? mmr::add(mmr::add(x, outer), first) : mmr::add(x, outer));
+  }
+  return trained(m, mmr::contract<Batch, Hidden>(x, m.input<float, Batch, Hidden>("t")), optimizer::sgd);
 }
 
 mmr::tensor_id tensor_named(const mmr::graph& g, const std::string& name) {

@@ -16,6 +16,7 @@ struct gpt_size {
   int microbatches = 1;
   optimizer updates = optimizer::adamw;
   bool double_precision = false;
+  bool recompute = false;
 };
 mmr::graph gpt(const gpt_size& size);
 mmr::scheme_axes gpt_axes();
@@ -29,6 +30,10 @@ struct mlp_size {
   optimizer updates = optimizer::sgd;
 };
 mmr::graph mlp(const mlp_size& size);
+
+/// `layers` blocks of x = x + gelu(x w + bias) on x[batch, in] with the choice to recompute; every block but the first adds
+/// the result of a first linear layer too, which is outside them and which backward does not read.
+mmr::graph skipping(int layers, int microbatches = 1);
 /// The id of a tensor, by name.
 mmr::tensor_id tensor_named(const mmr::graph& g, const std::string& name);
 

@@ -217,6 +217,48 @@ TEST_CASE("whatever graph, mesh and strategies are drawn, the ranks together com
   }
 }
 
+TEST_CASE("whatever results are kept or made again, the ranks together compute what one rank does that keeps them all") {
+  const char* only = std::getenv("MMR_DRAW");
+  const std::uint64_t first = only ? std::strtoull(only, nullptr, 10) : 1, last = only ? first : 3 * draws;
+  int again = 0, kept = 0, held = 0, gone = 0;
+  for (auto seed = first; seed <= last; ++seed) {
+    INFO("draw " << seed << " (MMR_DRAW=" << seed << " repeats it)");
+    dice d(seed * 1000003);
+    const random_graph plain = drawn_graph(seed);
+    const random_graph model(seed, {1, 2, 3, 3, 4, 5, 7, 8}, 200, 2 + seed % 7);
+    const auto& g = model.graph();
+    REQUIRE(g.ordered());
+    const auto m = random_mesh(d, 6);
+    const auto chosen = random_strategies(g, m, d, d.one_in(3));
+    for (mmr::op_id o = 0; o < g.ops(); ++o) {
+      const auto kind = chosen[static_cast<std::size_t>(o)].kind;
+      if (g.op(o).again < 0) continue;
+      again += kind == mmr::presence::run;
+      gone += kind == mmr::presence::absent;
+      (g.op(o).rules ? kept : held) += kind == mmr::presence::keep;
+    }
+    std::vector<rank_outcome> want, got;
+    REQUIRE_NOTHROW(want = train(plain, mmr::mesh::parse("one=1"),
+                                 std::vector<mmr::strategy>(static_cast<std::size_t>(plain.graph().ops())), 2));
+    REQUIRE_NOTHROW(got = train(model, m, chosen, 2));
+    CHECK(difference(g, got, want[0], 1e-10) == "");
+    if (only) std::cout << describe(g, m, chosen);
+    mmr::setting s(g, m);
+    for (int rank : {0, m.rank_count() - 1}) {
+      const auto predicted = mmr::measure(s, chosen, rank);
+      const auto found = check_layout(s, chosen, rank);
+      CHECK(predicted.arena == got[static_cast<std::size_t>(rank)].allocated);
+      CHECK(predicted.peak_live == found.peak);
+      CHECK_FALSE(found.overlap);
+    }
+    if (only) FAIL("repeated on demand");
+  }
+  CHECK(again > draws / 2);
+  CHECK(kept > draws / 2);
+  CHECK(held > draws / 10);
+  CHECK(gone > draws / 10);
+}
+
 TEST_CASE("arenas of drawn steps are little larger than what is live at once") {
   double worst = 0;
   std::uint64_t at = 0;

@@ -39,8 +39,9 @@ class dice {
 /// A random model, closed into a training step in double.
 class random_graph {
  public:
-  /// Extents are drawn from `extents`; no tensor has more than `most_elements`.
-  random_graph(std::uint64_t seed, std::vector<std::int64_t> extents, std::int64_t most_elements)
+  /// Extents are drawn from `extents`; no tensor has more than `most_elements`. With `block` > 0 every so many operators
+  /// are a repetition of a block, whose results may be made again for backward; the model is the same.
+  random_graph(std::uint64_t seed, std::vector<std::int64_t> extents, std::int64_t most_elements, std::size_t block = 0)
       : dice_(seed), most_elements_(most_elements) {
     for (const char* name : {"a", "b", "c", "d", "e", "f"})
       axes_.push_back({name, dice_.pick(extents), !dice_.one_in(12)});
@@ -49,8 +50,13 @@ class random_graph {
       keep(source(mmr::tensor_class::input, random_dims(3), 1));
     for (std::size_t i = 0, n = 1 + dice_.below(2); i < n; ++i) keep(parameter(random_dims(4), 1));
     if (dice_.one_in(2)) embedding();
-    for (std::size_t i = 0, n = 4 + dice_.below(8); i < n; ++i) add_operator();
+    for (std::size_t i = 0, n = 4 + dice_.below(8); i < n; ++i) {
+      if (block > 0) b_.block = "block", b_.repetition = static_cast<int>(i / block);
+      add_operator();
+    }
+    b_.block.clear(), b_.repetition = 0;
     mmr::autodiff(b_, rule()).run(loss());
+    if (block > 0) b_.g = mmr::with_recomputation(b_.g);
   }
 
   const mmr::graph& graph() const { return b_.g; }
@@ -302,6 +308,30 @@ inline mmr::mesh random_mesh(dice& d, int most) {
   }
 }
 
+/// Makes strategies fit together where operators run again or not: what a running operator reads is made again where it
+/// would not be there, and what is kept is kept as the first run left it.
+inline void settle(const mmr::graph& g, const mmr::mesh& m, dice& d, std::vector<mmr::strategy>& all) {
+  const auto of = [&](mmr::op_id o) -> mmr::strategy& { return all[static_cast<std::size_t>(o)]; };
+  const auto draw = [&](mmr::op_id o, mmr::presence kind) {
+    auto legal = mmr::strategies_of(g.op(o), m);
+    std::erase_if(legal, [&](const auto& s) { return s.kind != kind; });
+    of(o) = d.pick(legal);
+  };
+  for (auto o = g.ops() - 1; o >= 0; --o) {  // readers before what they read
+    if (of(o).runs())
+      for (auto t : g.op(o).in) {
+        const auto& info = g.tensor_of(t);
+        const auto& maker = g.op(info.producer);
+        if (!mmr::is_there(maker, static_cast<std::size_t>(info.result), of(info.producer)))
+          draw(info.producer, maker.rules ? mmr::presence::run : mmr::presence::keep);
+      }
+    if (of(o).kind == mmr::presence::keep && of(g.op(o).again).kind == mmr::presence::absent)
+      draw(g.op(o).again, mmr::presence::keep);
+  }
+  for (mmr::op_id o = 0; o < g.ops(); ++o)
+    if (of(o).kind == mmr::presence::keep) of(o) = mmr::keeping(g.op(o), m, of(g.op(o).again));
+}
+
 /// A strategy for every operator: any at all, or (`aligned`) mostly the one that gives each mesh axis to its favourite
 /// axis of the model, so that data stays where it is and buffers pass from operator to operator.
 inline std::vector<mmr::strategy> random_strategies(const mmr::graph& g, const mmr::mesh& m, dice& d, bool aligned) {
@@ -319,8 +349,10 @@ inline std::vector<mmr::strategy> random_strategies(const mmr::graph& g, const m
       }
       if (std::find(legal.begin(), legal.end(), wanted) != legal.end()) s = wanted;
     }
+    if (g.op(o).again >= 0 && d.one_in(2)) s = legal.front();  // kept or absent
     all.push_back(s);
   }
+  settle(g, m, d, all);
   return all;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <mmr/graph/autodiff.hpp>
+#include <mmr/graph/recompute.hpp>
 
 #include <algorithm>
 #include <optional>
@@ -113,13 +114,16 @@ class declaration {
   }
   int microbatches() const { return builder_.g.microbatches; }
 
+  /// Lets plans choose, for the operators of repeated blocks, between keeping results for backward and making them again.
+  void allow_recomputation() { recomputes_ = true; }
+
   /// Adds backward and update passes for the loss and gives the finished graph; the declaration is closed by it.
   template <class T, optimizer_rule Optimizer>
   graph training_step(scalar<T> loss, const Optimizer& optimizer) {
     open();
     closed_ = true;
     autodiff(builder_, optimizer).run(loss.id);
-    return builder_.g;
+    return recomputes_ ? with_recomputation(builder_.g) : builder_.g;
   }
 
   /// The graph of a forward pass alone, which brings `result` to every rank; the declaration is closed by it. The result
@@ -164,7 +168,7 @@ class declaration {
   graph_builder builder_;
   std::map<std::string, std::int64_t> extents_;
   std::uint32_t stream_ = 1;
-  bool closed_ = false;
+  bool closed_ = false, recomputes_ = false;
 };
 
 }  // namespace mmr

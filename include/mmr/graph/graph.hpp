@@ -95,6 +95,8 @@ struct op_info {
   block_position where;
   tensor_id writes_back = -1;             ///< parameter that result 0 replaces
   bool accumulates = false;               ///< result 0 is kept over all microbatches
+  op_id again = -1;                       ///< operator whose results this one gives once more (see recompute.hpp)
+  std::vector<bool> keepable{};           ///< of such an operator: results that may be those of the first run, kept
 };
 
 /// A tensor passing from one operator to another's operand.

@@ -20,6 +20,8 @@ struct liveness {
   std::vector<lifetime> life;           ///< of each tensor
   std::vector<int> reused_operand;      ///< of each tensor: operand of its producer whose buffer it takes over, or -1
   std::vector<std::vector<bool>> dying; ///< of each operator and operand: its buffer may be overwritten here
+  std::vector<lifetime> kept;           ///< of each result of an again-operator: what keeping adds to the first one's life
+  std::vector<tensor_id> keeper;        ///< of each tensor: the result of an again-operator that may keep it, or -1
 
   int steps() const { return static_cast<int>(schedule.size()); }
 
@@ -30,14 +32,20 @@ struct liveness {
     std::vector<int> last_use(static_cast<std::size_t>(g.tensors()), -1);
     for (auto o : schedule)
       for (auto t : g.op(o).in) at(last_use, t) = at(position, o);
+    keeper.assign(static_cast<std::size_t>(g.tensors()), -1);
+    for (auto o = schedule.rbegin(); o != schedule.rend(); ++o)  // what a hold keeps may be kept by the next one only
+      for (std::size_t r = 0; r < g.op(*o).keepable.size(); ++r)
+        if (const auto t = g.op(*o).out[r]; g.op(*o).keepable[r] && (at(last_use, t) >= 0 || at(keeper, t) >= 0))
+          at(keeper, g.op(g.op(*o).again).out[r]) = t;
     dying.resize(static_cast<std::size_t>(g.ops()));
     for (auto o : schedule)
       for (auto t : g.op(o).in) {
         const auto& in = g.op(o).in;
         // An accumulator is free once the updates have read it: the next step begins by overwriting it.
-        const bool kept = g.tensor_of(t).persistent ||
-                          (g.op(g.tensor_of(t).producer).accumulates && g.op(o).when == phase::microbatch);
-        at(dying, o).push_back(!kept && at(last_use, t) == at(position, o) && std::count(in.begin(), in.end(), t) == 1);
+        // What may be kept for backward is not overwritten before, whether it is kept or not.
+        const bool stays = g.tensor_of(t).persistent || at(keeper, t) >= 0 ||
+                           (g.op(g.tensor_of(t).producer).accumulates && g.op(o).when == phase::microbatch);
+        at(dying, o).push_back(!stays && at(last_use, t) == at(position, o) && std::count(in.begin(), in.end(), t) == 1);
       }
     int last_of_microbatch = -1;
     for (auto o : schedule)
@@ -65,6 +73,15 @@ struct liveness {
       // The next microbatch adds to what this one leaves, whoever reads it last.
       at(life, t) = op.accumulates ? lifetime{0, std::max(end, last_of_microbatch + 1)} : lifetime{made + (takes ? 1 : 0), end};
     }
+    kept.resize(static_cast<std::size_t>(g.tensors()));
+    for (auto o : schedule)
+      for (std::size_t r = 0; r < g.op(o).keepable.size(); ++r) {
+        const auto& first = g.op(g.op(o).again);
+        const auto t = g.op(o).out[r];
+        // What a hold keeps it takes from where the hold before it ends.
+        const int begin = first.again >= 0 ? at(kept, first.out[r]).end : at(life, first.out[r]).end;
+        at(kept, t) = {begin, std::max(begin, at(last_use, t) + 1)};
+      }
   }
 
  private:

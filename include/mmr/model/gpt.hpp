@@ -27,6 +27,7 @@ struct config {
   bool store_scores = false;     ///< attention with stored scores instead of the memory-efficient one
   bool store_masks = false;      ///< dropout keeps its masks, a byte an element, instead of making them again
   double attention_dropout = 0;  ///< of the probabilities; needs stored scores
+  bool recompute = false;        ///< plans may make activations of a layer again for backward instead of keeping them
 
   void check() const {
     const auto at_least_one = [](const char* what, std::int64_t n, std::int64_t most = 1'000'000'000) {
@@ -122,6 +123,7 @@ tensor<T, Batch, Seq, Vocab> logits_through(declaration& m, const config& c, Blo
   m.set(size<Features>(c.embed / c.heads));
   if (c.store_scores) m.set(size<Keys>(c.seq));
   m.set_microbatches(c.microbatches);
+  if (c.recompute) m.allow_recomputation();
 
   auto tokens = m.input<std::int32_t, Batch, Seq>("tokens");
   auto wte = m.parameter<T, Vocab, Embed>("wte.weight", init::normal(0.02));

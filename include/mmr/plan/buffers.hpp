@@ -44,7 +44,7 @@ struct setting {
   }
   /// Bytes of workspace of an operator's kernel.
   std::int64_t workspace(const op_info& op, const strategy& s, int rank) const {
-    const bool known = op.rules && m.device.cpu && op.element != dtype::bf16;
+    const bool known = op.rules && s.runs() && m.device.cpu && op.element != dtype::bf16;
     return known ? op.rules->workspace(op.element, op.loops, local_ranges(op, m, s, rank)) : 0;
   }
   /// The resharding of tensor t from one placement to another.
@@ -106,14 +106,34 @@ struct transfer {
   int result() const { return fill.empty() ? source : fill.back(); }
 };
 
-/// An operator to run: reshard its operands, call its kernel, write a new parameter back.
+/// An operator to run: reshard its operands, call its kernel, write a new parameter back. An again-operator that does not
+/// run has results only.
 struct instruction {
   op_id op = -1;
+  bool runs = true;
   std::vector<transfer> operands;
   std::vector<int> out, state;  ///< buffers
   int workspace = -1;
   transfer write_back;          ///< path is null unless it updates a parameter
 };
+
+/// Why strategies do not fit together, where again-operators do not run; empty where they do.
+inline std::string contradiction(const setting& s, const std::vector<strategy>& chosen) {
+  const auto of = [&](op_id o) -> const strategy& { return chosen[static_cast<std::size_t>(o)]; };
+  for (auto o : s.live.schedule) {
+    const auto& op = s.g.op(o);
+    if (of(o).runs())
+      for (auto t : op.in) {
+        const auto& info = s.g.tensor_of(t);
+        if (!is_there(s.g.op(info.producer), static_cast<std::size_t>(info.result), of(info.producer)))
+          return "operator '" + op.name + "' reads '" + info.name + "', which is neither kept nor made again";
+      }
+    if (of(o).kind == presence::keep &&
+        (op.again < 0 || of(op.again).kind == presence::absent || kept_placements(op, of(o)) != kept_placements(op, of(op.again))))
+      return "operator '" + op.name + "' keeps what is not there in this placement";
+  }
+  return "";
+}
 
 /// What one rank holds and does in a step under the strategies `chosen` (one an operator).
 struct program {
@@ -122,7 +142,9 @@ struct program {
   std::vector<instruction> instructions;   ///< one a step of the schedule
   int steps = 0;
 
+  /// Fails where an operator reads what its maker neither keeps nor makes.
   program(setting& s, const std::vector<strategy>& chosen, int rank) : steps(s.live.steps()) {
+    if (const auto why = contradiction(s, chosen); !why.empty()) fail(why);
     buffer_of.assign(static_cast<std::size_t>(s.g.tensors()), -1);
     // Tensors that are there before the step, accumulators, and optimizer state.
     for (tensor_id t = 0; t < s.g.tensors(); ++t) {
@@ -171,6 +193,9 @@ struct program {
     const auto& mine = chosen[static_cast<std::size_t>(id)];
     instruction x;
     x.op = id;
+    x.runs = mine.runs();
+    if (mine.kind == presence::keep) keep(s, op);
+    if (!x.runs) return x;
     for (std::size_t i = 0; i < op.in.size(); ++i) {
       const auto t = op.in[i];
       const auto from = s.made_placement(t, chosen[static_cast<std::size_t>(s.g.tensor_of(t).producer)]);
@@ -199,6 +224,18 @@ struct program {
       x.write_back = move(s, t, path, x.out[0], false, step, id, rank, buffer_of[static_cast<std::size_t>(t)]);
     }
     return x;
+  }
+
+  // Results of the first run stay in their buffers until the last that reads them as results of this operator.
+  void keep(setting& s, const op_info& op) {
+    for (std::size_t r = 0; r < op.out.size(); ++r) {
+      if (!op.keepable[r]) continue;
+      const auto b = buffer_of[static_cast<std::size_t>(s.g.op(op.again).out[r])];
+      buffer_of[static_cast<std::size_t>(op.out[r])] = b;
+      const auto& more = s.live.kept[static_cast<std::size_t>(op.out[r])];
+      auto& end = buffers[static_cast<std::size_t>(b)].life.end;
+      if (more.begin < more.end) end = std::max(end, more.end);
+    }
   }
 
   // The result goes on living in the buffer of its operand (or of the copy that resharding made of it).

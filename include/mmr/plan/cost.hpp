@@ -8,7 +8,7 @@ namespace mmr {
 /// max(flops / rate, bytes / bandwidth) of rank 0's share, which is a largest one (roofline: Williams et al., 2009).
 inline double op_seconds(const setting& s, op_id o, const strategy& chosen) {
   const auto& op = s.g.op(o);
-  if (op.when == phase::source) return 0;
+  if (op.when == phase::source || !chosen.runs()) return 0;
   std::vector<std::int64_t> sizes;
   for (const auto& r : local_ranges(op, s.m, chosen, 0)) sizes.push_back(r.size);
   double bytes = 0;

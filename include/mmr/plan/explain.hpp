@@ -4,6 +4,7 @@
 #include <mmr/io/format.hpp>
 #include <mmr/io/table.hpp>
 #include <mmr/plan/plan.hpp>
+#include <mmr/plan/recomputed.hpp>
 
 #include <map>
 #include <ostream>
@@ -57,6 +58,9 @@ inline void print_comparison(std::ostream& out, const std::vector<plan>& plans) 
 /// source → target with bytes sent and modelled time. Repetitions of a block that are placed alike are shown once.
 inline void explain(std::ostream& out, setting& s, const plan& p) {
   out << "plan " << p.name << " (" << p.objective << "; " << proof_of(p) << ") on mesh " << s.m.text() << "\n";
+  if (const auto again = recomputed_in(s, p.strategies); again.operators + again.kept > 0)
+    out << again.operators << " operators run again for backward, in " << detail::milliseconds(again.seconds) << " ms of the step's "
+        << detail::milliseconds(p.step_seconds) << "; results of " << again.kept << " are kept for it\n";
   const auto label = [&](const std::string& name, const block_position& where) {
     if (where.block.empty()) return name;
     const auto own = where.block + "." + std::to_string(where.repetition) + ".";
@@ -77,7 +81,7 @@ inline void explain(std::ostream& out, setting& s, const plan& p) {
   std::map<std::string, line> tensors, moves;
   std::vector<std::string> tensor_order, move_order;
   for (tensor_id t = 0; t < s.g.tensors(); ++t) {
-    if (!is_stored(s, t)) continue;
+    if (!is_stored(s, t, &p.strategies)) continue;
     const auto& info = s.g.tensor_of(t);
     const auto& maker = s.g.op(info.producer);
     const auto place = s.made_placement(t, p.strategies[static_cast<std::size_t>(info.producer)]);

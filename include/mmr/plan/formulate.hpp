@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <tuple>
 
 namespace mmr {
@@ -50,14 +51,15 @@ struct formulation {
 
 namespace detail {
 
-/// Numbers the distinct placements that strategies give one operand or result.
-struct placement_classes {
+/// Numbers the distinct placements (or whatever else one end of an edge sees of the other) that strategies give.
+template <class Seen>
+struct classes {
   std::vector<int> of_strategy;
-  std::vector<placement> distinct;
+  std::vector<Seen> distinct;
 
   template <class Place>
-  placement_classes(const std::vector<strategy>& all, Place place) {
-    std::map<placement, int> index;
+  classes(const std::vector<strategy>& all, Place place) {
+    std::map<Seen, int> index;
     for (const auto& s : all) {
       const auto [at, fresh] = index.try_emplace(place(s), static_cast<int>(distinct.size()));
       if (fresh) distinct.push_back(at->first);
@@ -99,6 +101,7 @@ class formulating {
     if (own) return '#' + std::to_string(o);
     auto key = op.where.block + '|' + op.where.position;
     for (const auto& l : op.loops.loops) key += '|' + std::to_string(l.extent);
+    for (bool k : op.keepable) key += k ? "|keepable" : "|";
     return key;
   }
 
@@ -120,10 +123,9 @@ class formulating {
       for (const auto& c : all) n.cost.push_back(repetitions(s_.g, o) * op_seconds(s_, o, c));
       one_cost_.push_back(n.cost);
       first_use_.push_back(held_.size());
-      for (const auto* made : {&op.out, &op.state})
-        for (auto t : *made)
-          if (op.writes_back < 0 || made == &op.state)
-            table(group, [&](const strategy& c) { return s_.bytes(t, s_.made_placement(t, c), 0); });
+      for_each_held(op, [&](tensor_id t, presence kind, lifetime) {
+        table(group, [&](const strategy& c) { return c.kind == kind ? s_.bytes(t, s_.made_placement(t, c), 0) : 0; });
+      });
       if (op.rules) table(group, [&](const strategy& c) { return s_.workspace(op, c, 0); });
     } else {
       auto& n = f_.problem.nodes[static_cast<std::size_t>(group)];
@@ -131,10 +133,18 @@ class formulating {
     }
     // When each of its tables is held by this member, in the order in which they were made.
     auto use = first_use_[static_cast<std::size_t>(group)];
+    for_each_held(op, [&](tensor_id, presence, lifetime when) { held_[use++].when.push_back(when); });
+    if (op.rules) held_[use].when.push_back(at_step(o));
+  }
+
+  // What an operator holds where it runs, and what an again-operator holds where it keeps what is there already.
+  template <class Visit>
+  void for_each_held(const op_info& op, Visit visit) const {
     for (const auto* made : {&op.out, &op.state})
       for (auto t : *made)
-        if (op.writes_back < 0 || made == &op.state) held_[use++].when.push_back(s_.live.life[static_cast<std::size_t>(t)]);
-    if (op.rules) held_[use].when.push_back(at_step(o));
+        if (op.writes_back < 0 || made == &op.state) visit(t, presence::run, s_.live.life[static_cast<std::size_t>(t)]);
+    for (std::size_t r = 0; r < op.keepable.size(); ++r)
+      if (op.keepable[r]) visit(op.out[r], presence::keep, s_.live.kept[static_cast<std::size_t>(op.out[r])]);
   }
 
   lifetime at_step(op_id o) const {
@@ -157,31 +167,61 @@ class formulating {
     return next ? without_->stands_for[static_cast<std::size_t>(o)] : -1;
   }
 
-  // Makes the edges of the operator's operands and of its new parameter, or counts them where they are made.
+  // Makes the edges of the operator's operands, of its new parameter and of what it keeps, or counts them where they are made.
   void connect(op_id o) {
     const auto& op = s_.g.op(o);
     for (std::size_t i = 0; i < op.in.size(); ++i) {
       const auto t = op.in[i];
-      const auto maker = s_.g.tensor_of(t).producer;
+      const auto& info = s_.g.tensor_of(t);
+      const auto& maker = s_.g.op(info.producer);
       const bool dying = s_.live.dying[static_cast<std::size_t>(o)][i];
-      edge(maker, o, t, {static_cast<int>(i), s_.g.tensor_of(t).result, dying}, repetitions(s_.g, o), at_step(o),
-           [&](const strategy& c) { return s_.made_placement(t, c); },
-           [&](const strategy& c) { return operand_placement(op, i, c); },
-           [&](const resharding_cost& r) { return r.bytes_of(dying); });
+      // Nothing is there of an again-operator that is absent, and nothing is asked by one that does not run.
+      using seen = std::optional<placement>;
+      edge<seen>(info.producer, o, {static_cast<int>(i), info.result, dying}, repetitions(s_.g, o), at_step(o),
+                 [&](const strategy& c) {
+                   return is_there(maker, static_cast<std::size_t>(info.result), c) ? seen(s_.made_placement(t, c)) : seen();
+                 },
+                 [&](const strategy& c) { return c.runs() ? seen(operand_placement(op, i, c)) : seen(); },
+                 [&, routes = static_cast<router*>(nullptr)](const seen& there, const seen& asked) mutable -> paid {
+                   if (!asked) return {};
+                   if (!there) return {solve::infinity, 0};
+                   if (!routes) routes = &s_.router_of(t);
+                   const auto& path = routes->cost(*there, *asked);
+                   return {path.seconds, path.bytes_of(dying)};
+                 });
     }
     if (op.writes_back >= 0) {
       const auto t = op.writes_back;
-      edge(o, s_.g.tensor_of(t).producer, t, {-1, 0, false}, 1, at_step(o),
-           [&](const strategy& c) { return result_placement(op, 0, c); },
-           [&](const strategy& c) { return s_.made_placement(t, c); },
-           // The last step fills the parameter's own buffer.
-           [](const resharding_cost& r) { return r.bytes - r.last; });
+      edge<placement>(o, s_.g.tensor_of(t).producer, {-1, 0, false}, 1, at_step(o),
+                      [&](const strategy& c) { return result_placement(op, 0, c); },
+                      [&](const strategy& c) { return s_.made_placement(t, c); },
+                      [&](const placement& from, const placement& to) -> paid {
+                        const auto& path = s_.router_of(t).cost(from, to);
+                        // The last step fills the parameter's own buffer.
+                        return {path.seconds, path.bytes - path.last};
+                      });
+    }
+    if (op.again >= 0) {
+      // What is kept lies as the first run has left it.
+      using kept = std::optional<std::vector<placement>>;
+      edge<kept>(op.again, o, {-2, 0, false}, 1, at_step(o),
+                 [&](const strategy& c) { return c.kind == presence::absent ? kept() : kept(kept_placements(op, c)); },
+                 [&](const strategy& c) { return c.kind == presence::keep ? kept(kept_placements(op, c)) : kept(); },
+                 [](const kept& left, const kept& wanted) -> paid {
+                   return {!wanted || wanted == left ? 0 : solve::infinity, 0};
+                 });
     }
   }
 
-  template <class From, class To, class Bytes>
-  void edge(op_id from, op_id to, tensor_id t, std::tuple<int, int, bool> what, double times, lifetime when, From from_place,
-            To to_place, Bytes bytes) {
+  /// What the two ends of an edge pay together.
+  struct paid {
+    double seconds = 0;
+    std::int64_t bytes = 0;
+  };
+  /// `Seen` is what each end shows the other of its strategy; `cost` says what two of them pay.
+  template <class Seen, class From, class To, class Cost>
+  void edge(op_id from, op_id to, std::tuple<int, int, bool> what, double times, lifetime when, From seen_of_from,
+            To seen_of_to, Cost cost) {
     const op_id seen_from_to = seen_from(to, from), seen_to = seen_from(from, to);
     if (seen_from_to < 0 || seen_to < 0) return;
     from = seen_from_to, to = seen_to;
@@ -189,18 +229,17 @@ class formulating {
     const auto [at, fresh] = edges_.try_emplace({u, v, what}, made_edge{static_cast<int>(f_.problem.edges.size()), -1, {}});
     auto& made = at->second;
     if (fresh) {
-      const placement_classes a(choices(u), from_place), b(choices(v), to_place);
-      auto& routes = s_.router_of(t);
+      const classes<Seen> a(choices(u), seen_of_from), b(choices(v), seen_of_to);
       solve::edge e{.u = u, .v = v, .u_class = a.of_strategy, .v_class = b.of_strategy,
                     .u_classes = a.count(), .v_classes = b.count(), .cost = {}, .uses = {}};
       held h{.node = -1, .edge = made.edge, .bytes = {}, .when = {}};
       bool any = false;
       for (const auto& x : a.distinct)
         for (const auto& y : b.distinct) {
-          const auto& path = routes.cost(x, y);
-          e.cost.push_back(times * path.seconds);
-          h.bytes.push_back(bytes(path));
-          any = any || h.bytes.back() > 0;
+          const paid one = cost(x, y);
+          e.cost.push_back(times * one.seconds);
+          h.bytes.push_back(one.bytes);
+          any = any || one.bytes > 0;
         }
       made.one_cost = e.cost;
       if (any) {
@@ -209,8 +248,8 @@ class formulating {
       }
       f_.problem.edges.push_back(std::move(e));
     } else {
-      auto& cost = f_.problem.edges[static_cast<std::size_t>(made.edge)].cost;
-      for (std::size_t k = 0; k < cost.size(); ++k) cost[k] += made.one_cost[k];
+      auto& sum = f_.problem.edges[static_cast<std::size_t>(made.edge)].cost;
+      for (std::size_t k = 0; k < sum.size(); ++k) sum[k] += made.one_cost[k];
     }
     if (made.use >= 0) held_[static_cast<std::size_t>(made.use)].when.push_back(when);
   }

@@ -61,6 +61,10 @@ inline nlohmann::ordered_json to_json(const plan& p, const graph& g, const mesh&
     nlohmann::ordered_json along = nlohmann::ordered_json::array();
     const auto& op = g.op(o);
     const auto& s = p.strategies[static_cast<std::size_t>(o)];
+    if (!s.runs()) {
+      j["operators"].push_back({{"name", op.name}, {"along", text(op, m, s)}});
+      continue;
+    }
     for (int a = 0; a < m.count(); ++a)
       along.push_back(s[a] == unsplit        ? "none"
                       : s[a] == pass_partial ? "partial"
@@ -124,11 +128,20 @@ inline plan plan_from_json(const std::string& text, const std::string& source, s
     const auto& op = s.g.op(o);
     const auto& entry = ops[static_cast<std::size_t>(o)];
     const auto& along = get(entry, "along");
-    if (get(entry, "name") != op.name || !along.is_array() || along.size() != s.m.axes.size())
-      damaged("has a damaged entry for operator '", op.name, "'");
+    if (get(entry, "name") != op.name) damaged("has a damaged entry for operator '", op.name, "'");
     const auto all = strategies_of(op, s.m);
+    const auto refuse = [&] { damaged("gives operator '", op.name, "' the strategy ", along.dump(), ", which it does not have"); };
+    if (along == "kept" || along == "absent") {
+      const auto kind = along == "kept" ? presence::keep : presence::absent;
+      if (std::none_of(all.begin(), all.end(), [&](const strategy& c) { return c.kind == kind; })) refuse();
+      p.strategies.push_back(kind == presence::keep ? keeping(op, s.m, p.strategies[static_cast<std::size_t>(op.again)])
+                                                    : strategy{.kind = kind});
+      continue;
+    }
+    if (!along.is_array() || along.size() != s.m.axes.size()) damaged("has a damaged entry for operator '", op.name, "'");
     // Loops are matched by name; an axis that two loops walk is written once, for the one that may be split.
     const auto matches = [&](const strategy& c) {
+      if (!c.runs()) return false;
       for (int a = 0; a < s.m.count(); ++a) {
         const auto name = c[a] == unsplit        ? std::string("none")
                           : c[a] == pass_partial ? std::string("partial")
@@ -138,9 +151,10 @@ inline plan plan_from_json(const std::string& text, const std::string& source, s
       return true;
     };
     const auto found = std::find_if(all.begin(), all.end(), matches);
-    if (found == all.end()) damaged("gives operator '", op.name, "' the strategy ", along.dump(), ", which it does not have");
+    if (found == all.end()) refuse();
     p.strategies.push_back(*found);
   }
+  if (const auto why = contradiction(s, p.strategies); !why.empty()) damaged("cannot be run: ", why);
   // An edited plan runs, but nothing is proved of it any more.
   if (get(j, "seal") != std::to_string(seal_of(j))) {
     p.name += " (edited)";

@@ -17,14 +17,17 @@ struct rank_memory {
   std::int64_t arena = 0;
 };
 
-/// Whether a tensor outlives the step that makes it for a later pass: it is what replication makes redundant.
-inline bool is_stored(const setting& s, tensor_id t) {
+/// Whether a tensor outlives the step that makes it for a later pass: it is what replication makes redundant. What may be
+/// kept or made again is stored where `chosen`, the strategies of all operators, keeps it; without them, where it may be.
+inline bool is_stored(const setting& s, tensor_id t, const std::vector<strategy>* chosen = nullptr) {
   const auto& info = s.g.tensor_of(t);
   if (info.kind == tensor_class::input) return false;
   if (info.persistent || s.g.op(info.producer).accumulates) return true;
   if (info.kind == tensor_class::gradient)
     return s.g.op(info.producer).rules->name() == "gradient";
   if (!info.forward) return false;
+  if (const auto by = s.live.keeper[static_cast<std::size_t>(t)]; by >= 0)
+    if (!chosen || (*chosen)[static_cast<std::size_t>(s.g.tensor_of(by).producer)].kind == presence::keep) return true;
   for (auto [e, end] = boost::out_edges(static_cast<std::size_t>(info.producer), s.g.dag()); e != end; ++e) {
     const auto user = static_cast<op_id>(boost::target(*e, s.g.dag()));
     const auto& op = s.g.op(user);
@@ -53,9 +56,12 @@ inline rank_memory measure(setting& s, const std::vector<strategy>& chosen, int 
     const auto& info = s.g.tensor_of(t);
     const auto& maker = s.g.op(info.producer);
     if (maker.writes_back >= 0 && maker.out[0] == t) continue;
-    const auto place = s.made_placement(t, chosen[static_cast<std::size_t>(info.producer)]);
-    by_class[static_cast<std::size_t>(info.kind)].add(s.live.life[static_cast<std::size_t>(t)], s.bytes(t, place, rank));
-    if (is_stored(s, t)) redundant += redundant_bytes(s, t, place, rank);
+    const auto& made = chosen[static_cast<std::size_t>(info.producer)];
+    if (!is_there(maker, static_cast<std::size_t>(info.result), made)) continue;
+    const auto place = s.made_placement(t, made);
+    const auto& life = made.runs() ? s.live.life : s.live.kept;
+    by_class[static_cast<std::size_t>(info.kind)].add(life[static_cast<std::size_t>(t)], s.bytes(t, place, rank));
+    if (is_stored(s, t, &chosen)) redundant += redundant_bytes(s, t, place, rank);
   }
   const auto most = [&](tensor_class c) { return by_class[static_cast<std::size_t>(c)].most(); };
   out.parameters = most(tensor_class::parameter);

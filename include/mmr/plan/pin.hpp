@@ -1,9 +1,11 @@
-// Pins: what a user fixes of a plan, by type. A pin restricts one mesh axis of an operator or of a tensor.
+// Pins: what a user fixes of a plan, by type. A pin restricts one mesh axis of an operator or of a tensor, or says whether
+// operators run again for backward.
 #pragma once
 
 #include <mmr/plan/formulate.hpp>
 #include <mmr/tensor/tensor.hpp>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -42,7 +44,21 @@ class pins {
     list_.push_back({t, "", axis, mesh_axis});
     return *this;
   }
-  bool empty() const { return list_.empty(); }
+  /// Whether operators run again for backward, where the graph allows it: all whose results backward reads, or those of one
+  /// block, or those of one type. Unless `wanted`, their results are kept.
+  pins& recompute(bool wanted = true) { return recompute_some("", "", wanted); }
+  pins& recompute_block(const std::string& block, bool wanted = true) { return recompute_some(block, "", wanted); }
+  pins& recompute_operator(const std::string& op, bool wanted = true) { return recompute_some("", op, wanted); }
+  template <class Op>
+  pins& recompute_operator(bool wanted = true) {
+    return recompute_some("", std::string(Op::name), wanted);
+  }
+  /// Whether any pin asks for recomputation.
+  bool recomputes() const {
+    return std::any_of(again_.begin(), again_.end(), [](const again_pin& p) { return p.wanted; });
+  }
+
+  bool empty() const { return list_.empty() && again_.empty(); }
   friend bool operator==(const pins&, const pins&) = default;
 
   /// Fails where a pin names a mesh axis, tensor or operator that is not there, or one that its axis does not fit.
@@ -54,6 +70,14 @@ class pins {
       bool found = false;
       for (op_id o = 0; o < g.ops(); ++o) found = found || matches(p, g.op(o));
       if (!found) fail("a pin names operator '", p.op, "' with a loop over '", p.axis, "'; the graph has none");
+    }
+    for (const auto& p : again_) {
+      bool found = false;
+      for (op_id o = 0; o < g.ops(); ++o) found = found || matches(p, g.op(o));
+      if (!found)
+        fail("a pin says whether ", p.op.empty() ? "operators" : "operator '" + p.op + "'",
+             p.block.empty() ? "" : " in block '" + p.block + "'", p.wanted ? " run" : " do not run",
+             " again, and the graph has no choice there; allow recomputation where the model is declared");
     }
   }
 
@@ -67,7 +91,10 @@ class pins {
 
   restriction as_restriction(const graph& g, const mesh& m) const {
     check(g, m);
-    return [list = list_, &g, m](op_id o, const op_info& op, const strategy& s) {
+    return [list = list_, again = again_, &g, m](op_id o, const op_info& op, const strategy& s) {
+      for (const auto& p : again)
+        if (matches(p, op) && s.runs() != p.wanted) return false;
+      if (!s.runs()) return true;
       for (const auto& p : list) {
         const int a = m.find(p.mesh_axis);
         if (p.tensor >= 0) {
@@ -91,10 +118,25 @@ class pins {
     std::string op, axis, mesh_axis;
     friend bool operator==(const pin&, const pin&) = default;
   };
+  struct again_pin {
+    std::string block, op;
+    bool wanted;
+    friend bool operator==(const again_pin&, const again_pin&) = default;
+  };
+  pins& recompute_some(const std::string& block, const std::string& op, bool wanted) {
+    again_.push_back({block, op, wanted});
+    return *this;
+  }
+  static bool matches(const again_pin& p, const op_info& op) {
+    const bool kept = std::find(op.keepable.begin(), op.keepable.end(), true) != op.keepable.end();
+    return op.again >= 0 && op.rules && kept && (p.block.empty() || op.where.block == p.block) &&
+           (p.op.empty() || op.rules->name() == p.op);
+  }
   static bool matches(const pin& p, const op_info& op) {
     return op.rules && op.rules->name() == p.op && (p.axis.empty() || op.loops.find_loop(p.axis) >= 0);
   }
   std::vector<pin> list_;
+  std::vector<again_pin> again_;
 };
 
 }  // namespace mmr

@@ -51,7 +51,7 @@ class planner {
   /// The problem of a request, for those who want to solve it themselves.
   formulation formulated(const plan_request& r) {
     restriction scheme, pinned;
-    if (!r.scheme.empty()) scheme = scheme_restriction(r.scheme, s_->g, s_->m, r.axes);
+    if (!r.scheme.empty()) scheme = scheme_restriction(r.scheme, s_->g, s_->m, r.axes, r.fixed.recomputes());
     if (!r.fixed.empty()) pinned = r.fixed.as_restriction(s_->g, s_->m);
     if (!scheme && !pinned) return formulate(*s_);
     const auto both = [=](op_id o, const op_info& op, const strategy& c) {

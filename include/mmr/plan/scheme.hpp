@@ -20,8 +20,17 @@ struct scheme_axes {
   friend bool operator==(const scheme_axes&, const scheme_axes&) = default;
 };
 
-inline constexpr std::array<std::string_view, 7> scheme_names = {"single", "ddp",      "zero1",      "zero2",
-                                                                 "zero3",  "megatron", "megatron-sp"};
+/// Megatron-LM's with "-zero1" are those with its distributed optimizer: the update is split over data parallelism too.
+inline constexpr std::array<std::string_view, 9> scheme_names = {
+    "single", "ddp", "zero1", "zero2", "zero3", "megatron", "megatron-zero1", "megatron-sp", "megatron-sp-zero1"};
+
+/// "single, ddp, ... and megatron-sp-zero1", for messages.
+inline std::string scheme_list() {
+  std::string text;
+  for (const auto& name : scheme_names)
+    text += (text.empty() ? "" : name == scheme_names.back() ? " and " : ", ") + std::string(name);
+  return text;
+}
 
 namespace detail {
 
@@ -81,27 +90,36 @@ inline bool megatron_allows(bool sequence, role r, const op_info& op, axis_choic
 
 }  // namespace detail
 
-inline bool is_megatron(std::string_view scheme) { return scheme == "megatron" || scheme == "megatron-sp"; }
+inline bool is_megatron(std::string_view scheme) { return scheme.starts_with("megatron"); }
+
+/// The stage of ZeRO that a scheme runs along the mesh axes of data parallelism; 0: none.
+inline int zero_stage(std::string_view scheme) {
+  const auto at = scheme.find("zero");
+  return at == std::string_view::npos ? 0 : scheme[at + 4] - '0';
+}
 
 /// The mesh axis of Megatron-LM's tensor parallelism: "model", or the last one where none has that name. The other axes
 /// carry data parallelism.
 inline int model_axis(const mesh& m) { return m.find("model") >= 0 ? m.find("model") : m.count() - 1; }
 
-/// The restriction of a scheme on a mesh.
-inline restriction scheme_restriction(std::string_view name, const graph& g, const mesh& m, const scheme_axes& axes) {
+/// The restriction of a scheme on a mesh. The schemes keep what backward reads; with `recomputes`, they may make it again.
+inline restriction scheme_restriction(std::string_view name, const graph& g, const mesh& m, const scheme_axes& axes,
+                                      bool recomputes = false) {
   if (std::find(scheme_names.begin(), scheme_names.end(), name) == scheme_names.end())
-    fail("'", name, "' is no plan; the fixed ones are single, ddp, zero1, zero2, zero3, megatron and megatron-sp");
+    fail("'", name, "' is no plan; the fixed ones are ", scheme_list());
   const bool megatron = is_megatron(name);
   if (megatron && axes.tensor.empty()) fail("the plan '", name, "' needs to know the tensor axes of the model: set scheme_axes::tensor");
   const int model = megatron ? model_axis(m) : -1;
-  const int stage = name == "zero1" ? 1 : name == "zero2" ? 2 : name == "zero3" ? 3 : 0;
-  return [=, &g, scheme = std::string(name), count = m.count()](op_id, const op_info& op, const strategy& s) {
+  const bool sequence = name.find("-sp") != std::string_view::npos, single = name == "single";
+  const int stage = zero_stage(name);
+  return [=, &g, count = m.count()](op_id, const op_info& op, const strategy& s) {
+    if (op.again >= 0 && !(recomputes && s.runs())) return !s.runs();
     const auto r = detail::role_of(op, g);
     for (int a = 0; a < count; ++a) {
       if (m.axis(a).size == 1) continue;
-      if (scheme == "single" ? s[a] != unsplit
-          : a == model       ? !detail::megatron_allows(scheme == "megatron-sp", r, op, s[a], axes)
-                             : !detail::zero_allows(stage, r, op, s[a], axes))
+      if (single       ? s[a] != unsplit
+          : a == model ? !detail::megatron_allows(sequence, r, op, s[a], axes)
+                       : !detail::zero_allows(stage, r, op, s[a], axes))
         return false;
     }
     return true;

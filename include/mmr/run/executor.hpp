@@ -29,7 +29,8 @@ class executor {
     for (tensor_id t = 0; t < g.tensors(); ++t)
       if (g.tensor_of(t).type.element == dtype::bf16)
         fail("tensor '", g.tensor_of(t).name, "' is bfloat16, which CPU ranks have no kernels for; plan with it, and run in float32");
-    for (const auto& x : run_.instructions) prepare_instruction(x);
+    for (const auto& x : run_.instructions)
+      if (x.runs) prepare_instruction(x);
     for (tensor_id t = 0; t < g.tensors(); ++t)
       if (g.tensor_of(t).kind == tensor_class::input) inputs_.push_back({t, box(t)});
   }

@@ -22,7 +22,7 @@ struct saved {
       : g(std::move(graph)), s(g, mmr::mesh::parse(spec)) {
     const auto f = mmr::formulate(s);
     std::mt19937 random(1);
-    p.strategies = f.chosen(any_choice(f.problem, random));
+    p.strategies = f.chosen(any_choice(s, f, random));
     p.name = "mine \"quoted\"";
     p.objective = "drawn";
     p.minimised = mmr::goal::time;

@@ -42,6 +42,7 @@ mmr::graph gpt_of(const gpt_size& s) {
 }  // namespace
 
 mmr::graph gpt(const gpt_size& s) {
+  if (s.bf16) return gpt_of<mmr::bf16>(s);
   return s.double_precision ? gpt_of<double>(s) : gpt_of<float>(s);
 }
 mmr::scheme_axes gpt_axes() {

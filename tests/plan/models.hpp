@@ -17,6 +17,7 @@ struct gpt_size {
   optimizer updates = optimizer::adamw;
   bool double_precision = false;
   bool recompute = false;
+  bool bf16 = false;
 };
 mmr::graph gpt(const gpt_size& size);
 mmr::scheme_axes gpt_axes();

@@ -45,6 +45,18 @@ inline mmr::learning_rate rate() {
   return {.peak = 3e-3, .warmup = 5, .shape = mmr::decay::cosine, .total = 50, .floor = 3e-4};
 }
 
+/// A request by name; "NAME+" is the plan NAME that makes all activations of layers again.
+inline mmr::plan_request named(const std::string& name, double seconds = 5) {
+  mmr::plan_request r;
+  r.axes = mmr::gpt::scheme();
+  r.seconds = seconds;
+  const auto plain = name.substr(0, name.find('+'));
+  if (plain != name) r.fixed.recompute();
+  if (plain == "time") r.minimise = mmr::goal::time;
+  if (plain != "memory" && plain != "time") r.scheme = plain;
+  return r;
+}
+
 /// Trains `steps` steps on the threads of a mesh and gives the losses. `before` is called on every rank beforehand, and
 /// `after` afterwards.
 inline std::vector<double> losses(const mmr::gpt::config& c, const mmr::graph& g, const mmr::mesh& m,
@@ -62,15 +74,6 @@ inline std::vector<double> losses(const mmr::gpt::config& c, const mmr::graph& g
     if (after) after(t);
   });
   return out;
-}
-
-inline mmr::plan_request named(const std::string& name, double seconds = 5) {
-  mmr::plan_request r;
-  r.axes = mmr::gpt::scheme();
-  r.seconds = seconds;
-  if (name == "time") r.minimise = mmr::goal::time;
-  if (name != "memory" && name != "time") r.scheme = name;
-  return r;
 }
 
 inline mmr::plan make_plan(const mmr::graph& g, const mmr::mesh& m, const std::string& name) {

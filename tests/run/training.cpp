@@ -39,7 +39,10 @@ void same_losses(const mmr::gpt::config& c, const std::string& spec, const std::
   const mmr::adamw optimizer{.weight_decay = 0.1, .clip_norm = c.microbatches > 1 ? 1.0 : 0.0};
   const auto g = mmr::gpt::training_graph<T>(c, optimizer);
   const auto one = mesh::parse("one=1");
-  const auto want = losses(c, g, one, make_plan(g, one, "single"), most_steps);
+  auto keeping = c;
+  keeping.recompute = false;
+  const auto plain = mmr::gpt::training_graph<T>(keeping, optimizer);
+  const auto want = losses(keeping, plain, one, make_plan(plain, one, "single"), most_steps);
   CHECK(want.back() < want.front() - (most_steps >= 50 ? 1.0 : 0.0));
   const auto m = mesh::parse(spec);
   mmr::planner planner(g, m);
@@ -48,7 +51,11 @@ void same_losses(const mmr::gpt::config& c, const std::string& spec, const std::
     const auto begin = std::chrono::steady_clock::now();
     const auto p = planner.make(named(name));
     const auto planned = std::chrono::steady_clock::now();
-    const auto got = losses(c, g, m, p, most_steps);
+    std::vector<std::int64_t> arena(static_cast<std::size_t>(m.rank_count()));
+    const auto got = losses(c, g, m, p, most_steps, {}, [&](trainer& t) {
+      arena[static_cast<std::size_t>(t.run().rank())] = t.run().arena_bytes();
+    });
+    for (std::size_t r = 0; r < arena.size(); ++r) CHECK(arena[r] == p.per_rank[r].arena);
     const double worst = worst_difference(got, want);
     CHECK(worst <= tolerance);
     if (std::getenv("MMR_TIMES"))
@@ -90,6 +97,18 @@ TEST_CASE("extents that the mesh divides, and microbatches with a clipped norm, 
   auto accumulated = even;
   accumulated.microbatches = 3;
   same_losses<double>(accumulated, "data=2,model=2", {"zero2", "megatron-sp", "memory"}, 1e-10, 15);
+}
+TEST_CASE("plans that make activations again give the losses of one rank that keeps them") {
+  auto again = odd;
+  again.recompute = true;
+  for (const auto* spec : {"data=1", "data=2", "data=3", "data=4", "data=2,model=2"})
+    same_losses<double>(again, spec, {"memory", "megatron-sp+"}, 1e-10, 10);
+  again = even;
+  again.recompute = true;
+  again.microbatches = 3;
+  again.store_scores = true;
+  for (const auto* spec : {"data=1", "data=3", "data=2,model=2"})
+    same_losses<double>(again, spec, {"time+", "zero3+", "megatron-sp", "memory"}, 1e-10, 6);
 }
 TEST_CASE("in float the losses agree to 1e-4") {
   same_losses<float>(odd, "data=2,model=2", {"zero2", "megatron-sp", "memory"}, 1e-4);

@@ -49,7 +49,7 @@ struct options {
     app.add_option("--mesh", mesh, "mesh, as data=2,model=2")->excludes(by_ranks)->check(not_empty());
     app.add_option("--comm", comm, "how ranks talk")->check(not_empty())->check(CLI::IsMember({"threads", "mpi"}));
     app.add_option("--plan", plan,
-                   "memory, time, single, ddp, zero1, zero2, zero3, megatron, megatron-sp, or the file of a saved plan")
+                   "memory, time, the file of a saved plan, or one of " + mmr::scheme_list())
         ->check(not_empty());
     app.add_option("--slowdown", slowdown, "memory plan: at most this much slower than the fastest (0.05 is 5%)")
         ->check(within(0.0, 1e5));

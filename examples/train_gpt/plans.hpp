@@ -35,8 +35,8 @@ inline planned make_plans(const options& o, mmr::planner& planner) {
   if (from_file) {
     std::error_code code;
     if (!std::filesystem::exists(o.plan, code))
-      mmr::fail("'", o.plan, "' is no plan and no file: give memory, time, single, ddp, zero1, zero2, zero3, megatron, "
-                "megatron-sp, or the file of a saved plan");
+      mmr::fail("'", o.plan, "' is no plan and no file: give memory, time, or the file of a saved plan, or one of ",
+                mmr::scheme_list());
     if (o.slowdown || !o.budget.empty()) mmr::fail("--slowdown and --budget ask for a new plan; leave them out with --plan ", o.plan);
     out.run = mmr::load_plan(o.plan, planner.where());
   } else {

@@ -5,6 +5,7 @@
 #include <mmr/plan/cost.hpp>
 #include <mmr/plan/fold.hpp>
 #include <mmr/solve/problem.hpp>
+#include <mmr/solve/result.hpp>
 #include <mmr/solve/tie.hpp>
 
 #include <functional>
@@ -21,20 +22,20 @@ using restriction = std::function<bool(op_id, const op_info&, const strategy&)>;
 /// Whether corresponding operators of a block's repetitions take one strategy, or each its own.
 enum class repeated : bool { apart, alike };
 
-/// Repetitions that are left out of a formulation: `stands_for[o]` is o for an operator that stays. One that does not is
-/// stood for, where the repetition after the gap reads it or is read by it, by its counterpart before the gap; -1 where it
-/// has none.
-struct left_out {
-  std::vector<char> gone;           ///< by operator
-  std::vector<op_id> stands_for;    ///< by operator
-};
-
 /// The problem, with what is needed to read its solution.
 struct formulation {
   solve::problem problem;                       ///< node i is group i; its steps are some of the schedule
   std::vector<std::vector<strategy>> choices;   ///< strategies of each group
   std::vector<int> groups;                      ///< of each operator; operators of one group take one strategy
   std::vector<int> steps;                       ///< of the schedule: for each step of the problem; the peak is among them
+
+  /// What an edge of the problem stands for: one operand (or new parameter) of one operator.
+  struct instance {
+    int edge, operand;  // operand: of v, or -1 for the new parameter that u writes back
+    op_id u, v;
+  };
+  std::vector<instance> instances;              ///< where edges were not merged
+  solve::sizes unfolded;                        ///< of the problem in which every operator is a node
 
   /// The strategy of each operator, from the choice of each group.
   std::vector<strategy> chosen(const std::vector<int>& pick) const {
@@ -72,20 +73,26 @@ struct classes {
 /// Formulates a step: walks the operators once, and meets the tables of a group's members only with the first of them.
 class formulating {
  public:
-  formulating(setting& s, const restriction& allowed, repeated repetitions, const std::vector<op_id>& apart,
-              const left_out* without = nullptr)
-      : s_(s), allowed_(allowed), apart_(apart), without_(without), alike_(repetitions == repeated::alike) {}
+  /// `key_of` names the group of each operator.
+  formulating(setting& s, const restriction& allowed, std::function<std::string(op_id)> key_of)
+      : s_(s), allowed_(allowed), key_of_(std::move(key_of)) {}
 
-  /// `steps`: those to look at; where there are none, those that count.
-  formulation run(const std::vector<int>& steps = {}) {
-    for (op_id o = 0; o < s_.g.ops(); ++o) enter(o);
-    for (op_id o = 0; o < s_.g.ops(); ++o) connect(o);
-    f_.steps = steps.empty() ? steps_that_count(s_, held_) : steps;
+  /// At the steps that count. Parallel edges that see the same classes become one.
+  formulation run() {
+    walk();
+    f_.steps = steps_that_count(s_, held_);
     charge();
-    // Parallel edges that see the same classes become one.
+    f_.instances.clear();
     std::vector<int> same(f_.choices.size());
     std::iota(same.begin(), same.end(), 0);
     f_.problem = solve::tie(f_.problem, same);
+    return std::move(f_);
+  }
+  /// At these steps, edges as they are.
+  formulation run(const std::vector<int>& steps) {
+    walk();
+    f_.steps = steps;
+    charge();
     return std::move(f_);
   }
 
@@ -94,22 +101,22 @@ class formulating {
   std::vector<strategy>& choices(int group) { return f_.choices[static_cast<std::size_t>(group)]; }
   int group_of(op_id o) const { return f_.groups[static_cast<std::size_t>(o)]; }
 
-  /// What operators of one group have in common.
-  std::string key_of(op_id o) const {
-    const auto& op = s_.g.op(o);
-    const bool own = !alike_ || op.where.block.empty() || std::find(apart_.begin(), apart_.end(), o) != apart_.end();
-    if (own) return '#' + std::to_string(o);
-    auto key = op.where.block + '|' + op.where.position;
-    for (const auto& l : op.loops.loops) key += '|' + std::to_string(l.extent);
-    for (bool k : op.keepable) key += k ? "|keepable" : "|";
-    return key;
+  void walk() {
+    for (op_id o = 0; o < s_.g.ops(); ++o) enter(o);
+    for (op_id o = 0; o < s_.g.ops(); ++o) connect(o);
+    auto& all = f_.unfolded;
+    all.nodes = s_.g.ops();
+    all.edges = static_cast<int>(f_.instances.size());
+    for (int g : f_.groups) all.strategies += static_cast<int>(choices(g).size());
+    all.variables = all.strategies;
+    for (const auto& x : f_.instances)
+      all.variables += static_cast<int>(f_.problem.edges[static_cast<std::size_t>(x.edge)].cost.size());
   }
 
   // Finds the operator's group, and makes its node where this is the first of it.
   void enter(op_id o) {
-    if (gone(o)) return f_.groups.push_back(-1);
     const auto& op = s_.g.op(o);
-    const auto [at, fresh] = index_.try_emplace(key_of(o), static_cast<int>(first_.size()));
+    const auto [at, fresh] = index_.try_emplace(key_of_(o), static_cast<int>(first_.size()));
     const int group = at->second;
     f_.groups.push_back(group);
     if (fresh) {
@@ -156,15 +163,6 @@ class formulating {
     held h{.node = group, .edge = -1, .bytes = {}, .when = {}};
     for (const auto& c : choices(group)) h.bytes.push_back(bytes(c));
     held_.push_back(std::move(h));
-  }
-
-  bool gone(op_id o) const { return without_ && without_->gone[static_cast<std::size_t>(o)]; }
-  /// The operator that this one is for an edge to `other`, or -1 where that edge is left out.
-  op_id seen_from(op_id other, op_id o) const {
-    if (!gone(o)) return o;
-    const auto &from = s_.g.op(other).where, &mine = s_.g.op(o).where;
-    const bool next = !gone(other) && from.block == mine.block && from.repetition == mine.repetition + 1;
-    return next ? without_->stands_for[static_cast<std::size_t>(o)] : -1;
   }
 
   // Makes the edges of the operator's operands, of its new parameter and of what it keeps, or counts them where they are made.
@@ -222,12 +220,10 @@ class formulating {
   template <class Seen, class From, class To, class Cost>
   void edge(op_id from, op_id to, std::tuple<int, int, bool> what, double times, lifetime when, From seen_of_from,
             To seen_of_to, Cost cost) {
-    const op_id seen_from_to = seen_from(to, from), seen_to = seen_from(from, to);
-    if (seen_from_to < 0 || seen_to < 0) return;
-    from = seen_from_to, to = seen_to;
     const int u = group_of(from), v = group_of(to);
     const auto [at, fresh] = edges_.try_emplace({u, v, what}, made_edge{static_cast<int>(f_.problem.edges.size()), -1, {}});
     auto& made = at->second;
+    f_.instances.push_back({made.edge, std::get<0>(what), from, to});
     if (fresh) {
       const classes<Seen> a(choices(u), seen_of_from), b(choices(v), seen_of_to);
       solve::edge e{.u = u, .v = v, .u_class = a.of_strategy, .v_class = b.of_strategy,
@@ -282,9 +278,7 @@ class formulating {
 
   setting& s_;
   const restriction& allowed_;
-  const std::vector<op_id>& apart_;
-  const left_out* without_;
-  bool alike_;
+  std::function<std::string(op_id)> key_of_;
   formulation f_;
   std::map<std::string, int> index_;
   std::vector<op_id> first_;                      // member of each group
@@ -294,13 +288,29 @@ class formulating {
   std::map<std::tuple<int, int, std::tuple<int, int, bool>>, made_edge> edges_;
 };
 
+/// The group of an operator that has one of its own.
+inline std::string own_group(op_id o) { return '#' + std::to_string(o); }
+
+/// What operators at one position of a block have in common, whatever the repetition.
+inline std::string position_of(const op_info& op) {
+  auto key = op.where.block + '|' + op.where.position;
+  for (const auto& l : op.loops.loops) key += '|' + std::to_string(l.extent);
+  for (bool k : op.keepable) key += k ? "|keepable" : "|";
+  return key;
+}
+
 }  // namespace detail
 
 /// Formulates a step under a restriction. Operators that it treats unlike their repetitions are named in `apart`. Fails,
 /// naming the operator, where the restriction leaves it no strategy.
 inline formulation formulate(setting& s, const restriction& allowed = {}, repeated repetitions = repeated::alike,
                              const std::vector<op_id>& apart = {}) {
-  return detail::formulating(s, allowed, repetitions, apart).run();
+  return detail::formulating(s, allowed, [&](op_id o) {
+           const auto& op = s.g.op(o);
+           const bool own = repetitions == repeated::apart || op.where.block.empty() ||
+                            std::find(apart.begin(), apart.end(), o) != apart.end();
+           return own ? detail::own_group(o) : detail::position_of(op);
+         }).run();
 }
 
 }  // namespace mmr

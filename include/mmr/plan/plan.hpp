@@ -19,10 +19,14 @@ struct plan {
   std::string objective;                 ///< what was asked, in words
   std::vector<strategy> strategies;      ///< of each operator of the graph
   goal minimised = goal::memory;
-  double lower_bound = 0;                ///< proved: no plan of the space does better; in the unit of what is minimised
-  bool least = false;                    ///< proved: it reaches its bound
-  bool proved = false;                   ///< and among the plans that do, it is proved best in what was asked next
+  /// Proved: no plan of the space does better, whether it places repeated layers alike or not; in the unit of what is
+  /// minimised.
+  double lower_bound = 0;
+  bool least = false;                    ///< proved: no plan that places repeated layers alike does better
+  bool proved = false;                   ///< and among those that do as well, it is proved best in what was asked next
   double solve_seconds = 0;
+  /// The problem with a node for every operator; with one for all repetitions of one; without what could be seen to lose.
+  solve::sizes unfolded, folded, reduced;
   std::vector<rank_memory> per_rank;
   double step_seconds = 0;               ///< modelled
   double compute_seconds = 0;            ///< modelled, of which this is operators

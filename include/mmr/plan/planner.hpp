@@ -1,6 +1,7 @@
 // From a question (least memory, memory within a slowdown, least time within a budget, a known scheme) to a plan.
 #pragma once
 
+#include <mmr/plan/apart_bound.hpp>
 #include <mmr/plan/pin.hpp>
 #include <mmr/plan/plan.hpp>
 #include <mmr/solve/solve.hpp>
@@ -50,14 +51,16 @@ class planner {
 
   /// The problem of a request, for those who want to solve it themselves.
   formulation formulated(const plan_request& r) {
+    return formulate(*s_, allowed(r), repeated::alike, r.fixed.singled_out(s_->g));
+  }
+  /// What the scheme and the pins of a request leave.
+  restriction allowed(const plan_request& r) const {
     restriction scheme, pinned;
     if (!r.scheme.empty()) scheme = scheme_restriction(r.scheme, s_->g, s_->m, r.axes, r.fixed.recomputes());
     if (!r.fixed.empty()) pinned = r.fixed.as_restriction(s_->g, s_->m);
-    if (!scheme && !pinned) return formulate(*s_);
-    const auto both = [=](op_id o, const op_info& op, const strategy& c) {
-      return (!scheme || scheme(o, op, c)) && (!pinned || pinned(o, op, c));
-    };
-    return formulate(*s_, both, repeated::alike, r.fixed.singled_out(s_->g));
+    if (!scheme) return pinned;
+    if (!pinned) return scheme;
+    return [=](op_id o, const op_info& op, const strategy& c) { return scheme(o, op, c) && pinned(o, op, c); };
   }
 
  private:
@@ -76,6 +79,14 @@ class planner {
     void learn_from_schemes() {
       for (const auto& strategies : owner.scheme_plans(r))
         if (auto choice = choice_of(strategies); !choice.empty()) known.push_back(std::move(choice));
+    }
+
+    /// The proved bound of an answer, for plans that need not place repeated layers alike. A scheme is fixed by what it is,
+    /// and is only measured against itself.
+    double bound_of(const solve::result& x, solve::goal goal, double cost_limit, std::int64_t peak_limit) const {
+      if (!r.scheme.empty()) return x.bound;
+      const solve::request q{.minimise = goal, .cost_limit = cost_limit, .peak_limit = peak_limit};
+      return bound_apart(*owner.s_, owner.allowed(r), f, q, x);
     }
 
     /// The strategies that cost least, whatever they do to their neighbours: a choice without a search.
@@ -160,7 +171,7 @@ class planner {
       if (slower) words << " within " << 100 * *r.slowdown << "% of the fastest plan" << (fastest_proved ? "" : " found");
       words << ", then least time";
       const bool least = peak.outcome == solve::status::optimal;
-      return finish("memory", words.str(), quick, goal::memory, peak.bound, least,
+      return finish("memory", words.str(), quick, goal::memory, bound_of(peak, solve::goal::peak, limit, solve::no_peak_limit), peak, least,
                     least && fastest_proved && quick.outcome == solve::status::optimal);
     }
 
@@ -174,21 +185,23 @@ class planner {
         time = ask(0.7, solve::goal::cost, solve::infinity, budget());  // from a choice that keeps the budget
         time.bound = std::max(time.bound, bound);
       }
+      const auto proved_bound = bound_of(time, solve::goal::cost, solve::infinity, budget());
       const bool least = time.outcome == solve::status::optimal;
       // A fixed scheme leaves nothing worth a second search.
       if (!r.scheme.empty())
-        return finish(scheme_name(), "least time within the scheme", time, goal::time, time.bound, least, least);
+        return finish(scheme_name(), "least time within the scheme", time, goal::time, proved_bound, time, least, least);
       // Among the quickest plans, the one of least memory.
       const auto lean = ask(1, solve::goal::peak, time.cost, budget());
       const char* words = r.budget ? "least time within the byte budget, then least memory" : "least time, then least memory";
-      return finish("time", words, lean, goal::time, time.bound, least, least && lean.outcome == solve::status::optimal);
+      return finish("time", words, lean, goal::time, proved_bound, time, least, least && lean.outcome == solve::status::optimal);
     }
 
     /// Along a mesh axis of one rank Megatron-LM splits nothing: what is left of it is data parallelism.
     std::string scheme_name() const {
       const auto& m = owner.s_->m;
       const bool alone = is_megatron(r.scheme) && m.count() > 0 && m.axis(model_axis(m)).size == 1;
-      return r.scheme + (alone ? " (= ddp)" : "");
+      const int stage = zero_stage(r.scheme);
+      return r.scheme + (!alone ? "" : stage > 0 ? " (= zero" + std::to_string(stage) + ")" : " (= ddp)");
     }
 
     const solve::result& found(const solve::result& x) const {
@@ -227,8 +240,8 @@ class planner {
       refuse(least, false, within.str(), or_else.str());
     }
 
-    plan finish(std::string name, std::string objective, const solve::result& x, goal minimised, double bound, bool least,
-                bool proved) const {
+    plan finish(std::string name, std::string objective, const solve::result& x, goal minimised, double bound,
+                const solve::result& bounded, bool least, bool proved) const {
       plan out;
       out.name = std::move(name);
       out.objective = std::move(objective);
@@ -237,6 +250,9 @@ class planner {
       out.lower_bound = bound;
       out.least = least;
       out.proved = proved;
+      out.unfolded = f.unfolded;
+      out.folded = bounded.before;
+      out.reduced = bounded.reduced;
       return out;
     }
   };

@@ -6,12 +6,27 @@
 
 enum class precision { bf16, fp32 };
 
-mmr::graph training_graph(const mmr::gpt::config& c, precision p, const mmr::adamw& o);
-mmr::graph training_graph(const mmr::moe::config& c, precision p, const mmr::adamw& o);
-mmr::graph training_graph(const mmr::llama::config& c, precision p, const mmr::adamw& o);
-mmr::graph training_graph(const mmr::bert::config& c, precision p, const mmr::adamw& o);
-mmr::graph training_graph(const mmr::t5::config& c, precision p, const mmr::adamw& o);
-mmr::graph training_graph(const mmr::vit::config& c, precision p, const mmr::adamw& o);
+/// What a graph depends on beside the model's configuration.
+struct graph_request {
+  precision element = precision::bf16;
+  mmr::adamw optimizer{};
+  bool recompute = false;  ///< plans may make activations of layers again instead of keeping them
+};
+
+/// The training step of the one or the other declaration.
+template <class Bf16, class Fp32>
+mmr::graph build(const graph_request& r, Bf16 declare_bf16, Fp32 declare_fp32) {
+  mmr::declaration m;
+  if (r.recompute) m.allow_recomputation();
+  return r.element == precision::bf16 ? m.training_step(declare_bf16(m), r.optimizer) : m.training_step(declare_fp32(m), r.optimizer);
+}
+
+mmr::graph training_graph(const mmr::gpt::config& c, const graph_request& r);
+mmr::graph training_graph(const mmr::moe::config& c, const graph_request& r);
+mmr::graph training_graph(const mmr::llama::config& c, const graph_request& r);
+mmr::graph training_graph(const mmr::bert::config& c, const graph_request& r);
+mmr::graph training_graph(const mmr::t5::config& c, const graph_request& r);
+mmr::graph training_graph(const mmr::vit::config& c, const graph_request& r);
 
 inline mmr::scheme_axes scheme_of(const mmr::gpt::config&) { return mmr::gpt::scheme(); }
 inline mmr::scheme_axes scheme_of(const mmr::moe::config&) { return mmr::moe::scheme(); }

@@ -5,6 +5,7 @@
 #include <mmr/plan/diff.hpp>
 #include <mmr/plan/explain.hpp>
 #include <mmr/plan/floor.hpp>
+#include <mmr/plan/report_html.hpp>
 
 #include <csignal>
 #include <iostream>
@@ -62,7 +63,7 @@ int run(const options& o, bool mesh_given) {
   const auto d = find_devices(o, mesh_given);
   const auto config = o.config();
   mmr::memory_limit limit{.device = d.memory, .budget = o.budget_bytes()};
-  const auto g = std::visit([&](const auto& c) { return training_graph(c, o.element(), o.optimizer()); }, config);
+  const auto g = std::visit([&](const auto& c) { return training_graph(c, o.wanted()); }, config);
   check_size(g);
   mmr::planner planner(g, d.mesh);
   std::optional<mmr::plan> other;
@@ -87,6 +88,14 @@ int run(const options& o, bool mesh_given) {
   std::cout << std::flush;
   if (!o.save_plan.empty()) mmr::save_plan(asked, g, d.mesh, o.save_plan);
   if (!o.json.empty()) write_json(o, d, limit, plans, floor, count);
+  if (!o.report.empty()) {
+    mmr::report_subject about{.title = o.model + " on " + d.text, .facts = {}, .limit = limit, .plans = plans.table, .front = plans.front, .run = {}};
+    about.facts = {count_text(count) + " parameters", o.precision_name, "mesh " + d.mesh.text(),
+                   std::to_string(g.microbatches) + (g.microbatches == 1 ? " microbatch" : " microbatches") + " a step",
+                   "asked for: " + asked.objective + " (" + std::string(mmr::proof_of(asked)) + ")",
+                   "without redundancy: " + mmr::format_bytes(static_cast<double>(floor)) + " a device"};
+    mmr::save_report(planner.where(), about, o.report);
+  }
   return 0;
 }
 

@@ -21,7 +21,7 @@ struct options {
   int microbatches = 1, points = 6;
   std::optional<int> nodes, devices_per_node;
   double solve_seconds = 20, clip = 1;
-  bool explain = false;
+  bool explain = false, recompute = false;
 
   static constexpr std::int64_t largest = 1'000'000'000;
 
@@ -44,13 +44,14 @@ struct options {
     app.add_option("--objective", objective, "least memory, or least time")->check(not_empty())->check(CLI::IsMember({"memory", "time"}));
     app.add_option("--slowdown", slowdown, "least memory: at most this much slower than the fastest plan (0.05 is 5%)")->check(within(0.0, 1e5));
     app.add_option("--budget", budget, "most bytes live on a device, as 80GiB")->check(not_empty());
-    app.add_option("--compare", compare, "all, none, or schemes as ddp,zero3: single, ddp, zero1, zero2, zero3, megatron, megatron-sp")->check(not_empty());
+    app.add_option("--compare", compare, "all, none, or schemes as ddp,zero3: of " + mmr::scheme_list())->check(not_empty());
     app.add_option("--front", points, "plans between the ends of the Pareto front of memory against time")->check(whole_number(0, 100));
     app.add_option("--solve-seconds", solve_seconds, "time limit of the solver, a plan")->check(within(1e-3, 1e9));
     app.add_option("--json", json, "JSON file for all that is printed")->check(not_empty());
     app.add_option("--report", report, "HTML file to look at, with nothing else needed")->check(not_empty());
     app.add_option("--save-plan", save_plan, "JSON file for the plan that was asked for")->check(not_empty());
     app.add_option("--diff", diff, "file of a saved plan: says what the plan asked for changes")->check(not_empty());
+    app.add_flag("--recompute", recompute, "let plans make activations of layers again in backward instead of keeping them");
     app.add_flag("--explain", explain, "print the plan that was asked for tensor by tensor");
   }
 
@@ -67,8 +68,9 @@ struct options {
     for (const auto* path : {&json, &report, &save_plan}) files.write(*path, true);
   }
 
-  precision element() const { return precision_name == "bf16" ? precision::bf16 : precision::fp32; }
-  mmr::adamw optimizer() const { return {.clip_norm = clip}; }
+  graph_request wanted() const {
+    return {precision_name == "bf16" ? precision::bf16 : precision::fp32, {.clip_norm = clip}, recompute};
+  }
   std::optional<std::int64_t> budget_bytes() const {
     if (budget.empty()) return std::nullopt;
     return static_cast<std::int64_t>(mmr::parse_bytes(budget));
@@ -96,8 +98,7 @@ struct options {
       const auto comma = std::min(compare.find(',', at), compare.size());
       auto name = compare.substr(at, comma - at);
       if (std::find(mmr::scheme_names.begin(), mmr::scheme_names.end(), name) == mmr::scheme_names.end())
-        mmr::fail("--compare: '", name, "' is no scheme; give all, none, or of single, ddp, zero1, zero2, zero3, megatron and "
-                  "megatron-sp those to compare with, with commas between");
+        mmr::fail("--compare: '", name, "' is no scheme; give all, none, or some of ", mmr::scheme_list(), ", with commas between");
       if (std::find(names.begin(), names.end(), name) != names.end()) mmr::fail("--compare names ", name, " twice");
       names.push_back(std::move(name));
       at = comma + 1;

@@ -10,8 +10,16 @@ namespace {
 const mmr::adamw optimizer{.weight_decay = 0.1};
 
 mmr::moe::config small(std::int64_t experts, int top_k) {
-  return {.layers = 2, .heads = 2, .embed = 12, .seq = 9, .batch = 4, .vocab = 31, .hidden = 20, .experts = experts,
-          .top_k = top_k, .capacity_factor = 1.0};
+  return {.layers = 2,
+          .heads = 2,
+          .embed = 12,
+          .seq = 9,
+          .batch = 4,
+          .vocab = 31,
+          .hidden = 20,
+          .experts = experts,
+          .top_k = top_k,
+          .capacity_factor = 1.0};
 }
 
 }  // namespace

@@ -15,17 +15,18 @@ namespace mmr_test {
 /// Words that depend on the input's name, the step and the place in the whole tensor alone, below `words`; something of
 /// them can be learnt: a word is mostly a function of its place.
 inline mmr::input_filler words_below(std::int64_t words) {
-  return [words](const mmr::tensor_info& input, std::span<const mmr::interval> box, const mmr::step_info& now, void* to) {
-    std::vector<std::int64_t> extents;
-    for (const auto& d : input.type.dims) extents.push_back(d.extent);
-    const auto batch = static_cast<std::uint64_t>(now.step * now.microbatches + now.microbatch);
-    mmr::detail::for_each_in_box(box, extents, [&](std::int64_t n, std::int64_t global) {
-      const auto noise = mmr::detail::mixed(batch * 1000003 + static_cast<std::uint64_t>(global)) % 4;
-      const auto place = static_cast<std::uint64_t>(global % extents.back()) + input.name.size();
-      static_cast<std::int32_t*>(to)[n] =
-          static_cast<std::int32_t>((place * 7 + noise) % static_cast<std::uint64_t>(words));
-    });
-  };
+  return
+      [words](const mmr::tensor_info& input, std::span<const mmr::interval> box, const mmr::step_info& now, void* to) {
+        std::vector<std::int64_t> extents;
+        for (const auto& d : input.type.dims) extents.push_back(d.extent);
+        const auto batch = static_cast<std::uint64_t>(now.step * now.microbatches + now.microbatch);
+        mmr::detail::for_each_in_box(box, extents, [&](std::int64_t n, std::int64_t global) {
+          const auto noise = mmr::detail::mixed(batch * 1000003 + static_cast<std::uint64_t>(global)) % 4;
+          const auto place = static_cast<std::uint64_t>(global % extents.back()) + input.name.size();
+          static_cast<std::int32_t*>(to)[n] =
+              static_cast<std::int32_t>((place * 7 + noise) % static_cast<std::uint64_t>(words));
+        });
+      };
 }
 
 struct trained {
@@ -68,8 +69,8 @@ inline double worst_difference(const std::vector<double>& a, const std::vector<d
 }
 
 /// Trains under plans on a mesh: losses as those of one rank, and arenas as predicted.
-inline void same_as_one_rank(const mmr::graph& g, const mmr::scheme_axes& axes, std::int64_t words, const std::string& spec,
-                             const std::vector<std::string>& plans, int steps = 6) {
+inline void same_as_one_rank(const mmr::graph& g, const mmr::scheme_axes& axes, std::int64_t words,
+                             const std::string& spec, const std::vector<std::string>& plans, int steps = 6) {
   const auto one = mmr::mesh::parse("one=1");
   const auto want = train(g, one, mmr::planner(g, one).make(asked("single", axes)), words, steps);
   CHECK(want.losses.back() < want.losses.front());

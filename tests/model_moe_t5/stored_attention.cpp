@@ -10,7 +10,9 @@ namespace {
 
 const mmr::adamw optimizer{.weight_decay = 0.1};
 
-mmr::gpt::config small() { return {.layers = 2, .heads = 3, .embed = 12, .seq = 9, .batch = 4, .vocab = 31}; }
+mmr::gpt::config small() {
+  return {.layers = 2, .heads = 3, .embed = 12, .seq = 9, .batch = 4, .vocab = 31};
+}
 
 }  // namespace
 
@@ -47,8 +49,8 @@ TEST_CASE("gpt with stored scores and masks has one rank's losses under every pl
 
 namespace {
 
-/// Bytes of activations that rank 0 keeps of layer `layer` from its forward to its backward pass: what is live where the
-/// next layer begins and was made in this one or for it.
+/// Bytes of activations that rank 0 keeps of layer `layer` from its forward to its backward pass: what is live where
+/// the next layer begins and was made in this one or for it.
 std::int64_t saved_of_layer(mmr::setting& s, const std::vector<mmr::strategy>& chosen, int layer,
                             std::map<std::string, std::int64_t>* items = nullptr) {
   int boundary = s.live.steps();
@@ -65,7 +67,8 @@ std::int64_t saved_of_layer(mmr::setting& s, const std::vector<mmr::strategy>& c
     const auto& maker = s.g.op(info.producer);
     const auto& life = s.live.life[static_cast<std::size_t>(t)];
     // The input of the next layer is that layer's; the input of this one was made by the layer before.
-    if (info.kind != mmr::tensor_class::activation || maker.where.block != "h" || life.begin > boundary || life.end <= boundary)
+    if (info.kind != mmr::tensor_class::activation || maker.where.block != "h" || life.begin > boundary ||
+        life.end <= boundary)
       continue;
     const bool passed_on = [&] {
       for (auto [e, end] = boost::out_edges(static_cast<std::size_t>(info.producer), s.g.dag()); e != end; ++e)
@@ -87,8 +90,17 @@ std::int64_t saved_of_layer(mmr::setting& s, const std::vector<mmr::strategy>& c
 
 // Korthikanti et al., arXiv 2205.05198, equations 1, 2 and 4. In 16 bit; masks are a byte an element.
 TEST_CASE("a layer with stored scores and masks saves the published bytes") {
-  const mmr::gpt::config c{.layers = 4, .heads = 16, .embed = 1024, .seq = 512, .batch = 4, .vocab = 1024, .dropout = 0.1,
-                           .microbatches = 1, .store_scores = true, .store_masks = true, .attention_dropout = 0.1};
+  const mmr::gpt::config c{.layers = 4,
+                           .heads = 16,
+                           .embed = 1024,
+                           .seq = 512,
+                           .batch = 4,
+                           .vocab = 1024,
+                           .dropout = 0.1,
+                           .microbatches = 1,
+                           .store_scores = true,
+                           .store_masks = true,
+                           .attention_dropout = 0.1};
   const auto g = mmr::gpt::training_graph<mmr::bf16>(c, mmr::adamw{});
   const double s = static_cast<double>(c.seq), b = static_cast<double>(c.batch), h = static_cast<double>(c.embed),
                a = static_cast<double>(c.heads);

@@ -7,8 +7,17 @@ using namespace mmr_test;
 
 namespace {
 
-const mmr::t5::config small{.layers = 2, .decoder_layers = 2, .heads = 3, .embed = 12, .hidden = 14, .source = 11, .seq = 7,
-                            .batch = 4, .vocab = 31, .buckets = 6, .max_distance = 8};
+const mmr::t5::config small{.layers = 2,
+                            .decoder_layers = 2,
+                            .heads = 3,
+                            .embed = 12,
+                            .hidden = 14,
+                            .source = 11,
+                            .seq = 7,
+                            .batch = 4,
+                            .vocab = 31,
+                            .buckets = 6,
+                            .max_distance = 8};
 
 }  // namespace
 
@@ -31,7 +40,8 @@ TEST_CASE("the decoder sees all of the source, and of what is said only what cam
     std::vector<double> out;
     mmr::run_ranks(1, [&](mmr::thread_communicator& world) {
       mmr::trainer<mmr::thread_communicator> t(forward, m, p, world, 17);
-      t.run().step({}, [&](const mmr::tensor_info& input, std::span<const mmr::interval> box, const mmr::step_info& now, void* to) {
+      t.run().step({}, [&](const mmr::tensor_info& input, std::span<const mmr::interval> box, const mmr::step_info& now,
+                           void* to) {
         words_below(c.vocab)(input, box, now, to);
         if (input.name == changed) static_cast<std::int32_t*>(to)[place] = 30;
       });

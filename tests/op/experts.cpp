@@ -31,8 +31,8 @@ struct extents {
 template <class F>
 void for_all_extents(F&& f) {
   for (auto element : {dtype::f64, dtype::f32}) {
-    f(extents{2, 7, 5, 3, 2, 1, element});    // full experts
-    f(extents{3, 9, 33, 4, 9, 2, element});   // a slot for every token
+    f(extents{2, 7, 5, 3, 2, 1, element});   // full experts
+    f(extents{3, 9, 33, 4, 9, 2, element});  // a slot for every token
     f(extents{2, 17, 16, 5, 4, 3, element});
     f(extents{1, 1, 1, 1, 1, 1, element});
   }
@@ -103,7 +103,10 @@ TEST_CASE("routing: best experts first, in the order of tokens, until an expert 
     check(bound_operator(route, in), in, routed(t), {positive});
   });
   const op::route too_many{3, {"c", 2, true}};
-  CHECK_THAT(refusal([&] { too_many.sign({{dtype::f64, {{"b", 1}, {"s", 4}, {"x", 2}}}}); }), contains("3 of 2 experts"));
+  CHECK_THAT(refusal([&] {
+               too_many.sign({{dtype::f64, {{"b", 1}, {"s", 4}, {"x", 2}}}});
+             }),
+             contains("3 of 2 experts"));
 }
 
 TEST_CASE("the gradient of gates goes to the probabilities of all chosen experts") {
@@ -119,7 +122,8 @@ TEST_CASE("the gradient of gates goes to the probabilities of all chosen experts
     check(bound_operator(op::route_grad{t.top_k}, in), in,
           [&](const signature&, const arrays& given, const arrays& state) {
             array d{t.element, probs.sizes, std::vector<double>(probs.values.size(), 0)};
-            const auto nx = static_cast<std::size_t>(t.x), ns = static_cast<std::size_t>(t.s), nc = static_cast<std::size_t>(t.c);
+            const auto nx = static_cast<std::size_t>(t.x), ns = static_cast<std::size_t>(t.s),
+                       nc = static_cast<std::size_t>(t.c);
             for (std::size_t at = 0; at < where[1].values.size(); ++at) {
               if (where[1].values[at] < 0) continue;
               const auto e = at / nc % nx, row = at / nc / nx * ns + static_cast<std::size_t>(where[1].values[at]);

@@ -1,4 +1,5 @@
-// What attention with stored scores is made of: renamed axes, masked softmax, position biases, dropout with stored masks.
+// What attention with stored scores is made of: renamed axes, masked softmax, position biases, dropout with stored
+// masks.
 #include "harness.hpp"
 #include "refusal.hpp"
 
@@ -18,8 +19,7 @@ const std::vector<std::array<std::int64_t, 4>> draws = {{2, 5, 3, 5}, {1, 1, 1, 
 template <class F>
 void for_all_scores(F&& f) {
   for (const auto& [b, q, h, k] : draws)
-    for (auto element : {dtype::f64, dtype::f32})
-      f(type(element, {{"b", b}, {"q", q}, {"h", h}, {"k", k}}));
+    for (auto element : {dtype::f64, dtype::f32}) f(type(element, {{"b", b}, {"q", q}, {"h", h}, {"k", k}}));
 }
 
 }  // namespace
@@ -32,7 +32,10 @@ TEST_CASE("a renamed axis changes nothing but its name") {
     check(bound, {t}, nest([](const point& p) { p.out(0) = p.in(0); }));
   });
   const op::rename longer{"q", {"p", 7, true}};
-  CHECK_THAT(refusal([&] { longer.sign({type(dtype::f64, {{"b", 2}, {"q", 5}})}); }), contains("extent 5") && contains("has 7"));
+  CHECK_THAT(refusal([&] {
+               longer.sign({type(dtype::f64, {{"b", 2}, {"q", 5}})});
+             }),
+             contains("extent 5") && contains("has 7"));
 }
 
 TEST_CASE("masked softmax") {
@@ -74,13 +77,16 @@ TEST_CASE("dropout that stores its mask has the mask of dropout") {
   const double p_drop = 0.3;
   for_all_scores([&](const mmr::tensor_type& t) {
     const op::stored_dropout drop{p_drop, 7};
-    check(bound_operator(drop, {t}), {t}, [&](const signature& s, const arrays& in, const arrays& state) {
-      auto made = nest([](const point&) {})(s, in, state);
-      const bound_operator plain(op::dropout{p_drop, 7}, {t});
-      made.out[0] = run(plain, whole_ranges(plain.shape), in, {}, now, false).out[0];
-      for (std::size_t i = 0; i < in[0].values.size(); ++i) made.out[1].values[i] = made.out[0].values[i] != 0;
-      return made;
-    }, {}, 12, now);
+    check(
+        bound_operator(drop, {t}), {t},
+        [&](const signature& s, const arrays& in, const arrays& state) {
+          auto made = nest([](const point&) {})(s, in, state);
+          const bound_operator plain(op::dropout{p_drop, 7}, {t});
+          made.out[0] = run(plain, whole_ranges(plain.shape), in, {}, now, false).out[0];
+          for (std::size_t i = 0; i < in[0].values.size(); ++i) made.out[1].values[i] = made.out[0].values[i] != 0;
+          return made;
+        },
+        {}, 12, now);
     auto mask = t;
     mask.element = dtype::u8;
     check(bound_operator(op::stored_dropout_grad{p_drop}, {t, mask}), {t, mask},
@@ -91,11 +97,12 @@ TEST_CASE("dropout that stores its mask has the mask of dropout") {
 TEST_CASE("distances fall into the buckets of T5") {
   // Worked by hand from the formula of T5: one bucket a distance below 16 (8 both ways), then widths that grow to 128.
   const mmr::distance_buckets both{32, 128, true}, back{32, 128, false};
-  const std::pair<std::int64_t, std::int64_t> two_ways[] = {{0, 0},    {-1, 1},   {-7, 7},   {-8, 8},     {-11, 8},   {-12, 9},
-                                                            {-16, 10}, {-23, 11}, {-32, 12}, {-127, 15},  {-128, 15}, {-5000, 15},
-                                                            {1, 17},   {7, 23},   {8, 24},   {5000, 31}};
+  const std::pair<std::int64_t, std::int64_t> two_ways[] = {
+      {0, 0},    {-1, 1},    {-7, 7},    {-8, 8},     {-11, 8}, {-12, 9}, {-16, 10}, {-23, 11},
+      {-32, 12}, {-127, 15}, {-128, 15}, {-5000, 15}, {1, 17},  {7, 23},  {8, 24},   {5000, 31}};
   for (const auto& [offset, bucket] : two_ways) CHECK(both(offset) == bucket);
-  const std::pair<std::int64_t, std::int64_t> one_way[] = {{5, 0}, {0, 0}, {-1, 1}, {-15, 15}, {-16, 16}, {-19, 17}, {-32, 21}, {-64, 26}, {-128, 31}};
+  const std::pair<std::int64_t, std::int64_t> one_way[] = {{5, 0},    {0, 0},    {-1, 1},   {-15, 15}, {-16, 16},
+                                                           {-19, 17}, {-32, 21}, {-64, 26}, {-128, 31}};
   for (const auto& [offset, bucket] : one_way) CHECK(back(offset) == bucket);
   CHECK_THAT(refusal([] { mmr::distance_buckets{3, 128, true}.check(); }), contains("3 buckets"));
   CHECK_THAT(refusal([] { mmr::distance_buckets{32, 8, true}.check(); }), contains("more than the 8"));

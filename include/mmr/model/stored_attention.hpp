@@ -1,20 +1,19 @@
 // Attention that stores its scores: what frameworks did before memory-efficient attention, and what published rules of
-// activation memory count (Korthikanti et al., arXiv 2205.05198). It also takes what the fused operator does not: dropout
-// of the probabilities, and terms added to the scores.
+// activation memory count (Korthikanti et al., arXiv 2205.05198). It also takes what the fused operator does not:
+// dropout of the probabilities, and terms added to the scores.
 #pragma once
 
-#include <mmr/auto_parallel.hpp>
-
 #include <cmath>
+#include <mmr/auto_parallel.hpp>
 #include <optional>
 
 namespace mmr {
 
 struct stored_scores {
-  bool causal = true;              ///< query i sees keys 0..i
-  std::optional<double> scale{};   ///< of the scores; 1 / sqrt(features) where none is given
-  double dropout = 0;              ///< of the probabilities
-  bool store_masks = false;        ///< of dropout, a byte an element; they are made again in backward otherwise
+  bool causal = true;             ///< query i sees keys 0..i
+  std::optional<double> scale{};  ///< of the scores; 1 / sqrt(features) where none is given
+  double dropout = 0;             ///< of the probabilities
+  bool store_masks = false;       ///< of dropout, a byte an element; they are made again in backward otherwise
 };
 
 /// dropout(x), its mask stored or made again.
@@ -30,9 +29,11 @@ X bias_dropout_add_of(X x, B b, X residual, double probability, bool store_mask)
   return stored_dropout(bias(x, b), probability) + residual;
 }
 
-/// Attention of queries over (Batch, Queries, Heads, Features) to keys and values over (Batch, Keys, Heads, Features); the
-/// result is like the queries. `change` takes the scores (Batch, Queries, Heads, Keys) before softmax and gives others.
-template <class T, axis_type Batch, axis_type Queries, axis_type Keys, axis_type Heads, axis_type Features, class Change>
+/// Attention of queries over (Batch, Queries, Heads, Features) to keys and values over (Batch, Keys, Heads, Features);
+/// the result is like the queries. `change` takes the scores (Batch, Queries, Heads, Keys) before softmax and gives
+/// others.
+template <class T, axis_type Batch, axis_type Queries, axis_type Keys, axis_type Heads, axis_type Features,
+          class Change>
 tensor<T, Batch, Queries, Heads, Features> stored_attention(tensor<T, Batch, Queries, Heads, Features> q,
                                                             tensor<T, Batch, Keys, Heads, Features> k,
                                                             tensor<T, Batch, Keys, Heads, Features> v,

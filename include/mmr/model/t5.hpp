@@ -1,11 +1,11 @@
-// T5 (Raffel et al., arXiv 1910.10683) with the gated MLP of its version 1.1 (Shazeer, arXiv 2002.05202), from the public
-// API alone: an encoder and a decoder that attends to it, relative positions, RMS norm without bias, tied embedding.
+// T5 (Raffel et al., arXiv 1910.10683) with the gated MLP of its version 1.1 (Shazeer, arXiv 2002.05202), from the
+// public API alone: an encoder and a decoder that attends to it, relative positions, RMS norm without bias, tied
+// embedding.
 #pragma once
-
-#include <mmr/model/stored_attention.hpp>
 
 #include <cmath>
 #include <cstdint>
+#include <mmr/model/stored_attention.hpp>
 #include <string>
 
 namespace mmr::t5 {
@@ -23,7 +23,7 @@ struct Hidden : axis<"hidden"> {};                                 // of the MLP
 struct Buckets : axis<"buckets"> {};                               // of distances
 
 struct config {
-  std::int64_t layers = 4;          ///< of the encoder
+  std::int64_t layers = 4;  ///< of the encoder
   std::int64_t decoder_layers = 4;
   std::int64_t heads = 4, embed = 128, hidden = 256;
   std::int64_t source = 64, seq = 32;  ///< words that the encoder and the decoder read
@@ -48,7 +48,8 @@ struct config {
     at_least_one("the vocabulary", vocab);
     at_least_one("the number of buckets", buckets, 1'000'000);
     at_least_one("the number of microbatches", microbatches);
-    if (embed % heads != 0) fail("t5: the hidden size ", embed, " is not a multiple of the ", heads, " heads; change one of them");
+    if (embed % heads != 0)
+      fail("t5: the hidden size ", embed, " is not a multiple of the ", heads, " heads; change one of them");
     if (!(dropout >= 0 && dropout < 1)) fail("t5: the dropout is ", dropout, "; it must be in [0, 1)");
     distances(true).check();
     distances(false).check();
@@ -57,7 +58,9 @@ struct config {
 };
 
 /// How the fixed schemes see the axes of this model. Sequence parallelism is that of the decoder.
-inline scheme_axes scheme() { return {.batch = "batch", .sequence = "seq", .tensor = {"heads", "hidden", "vocab"}}; }
+inline scheme_axes scheme() {
+  return {.batch = "batch", .sequence = "seq", .tensor = {"heads", "hidden", "vocab"}};
+}
 
 /// Residual stream of a stack over `Positions`.
 template <class T, class Positions>
@@ -73,19 +76,20 @@ class parts {
   template <class OwnKeys, class Positions>
   residual<T, Positions> attend(residual<T, Positions> x, tensor<T, Buckets, Heads> table, bool causal) {
     const auto h = norm(x, "attn.norm.weight");
-    const auto wq = into_heads("attn.q.weight", query_start()), wk = into_heads("attn.k.weight"), wv = into_heads("attn.v.weight");
+    const auto wq = into_heads("attn.q.weight", query_start()), wk = into_heads("attn.k.weight"),
+               wv = into_heads("attn.v.weight");
     const auto [q, k, v] = contract<Embed>(h, wq, wk, wv);
     const auto keys = rename<Positions, OwnKeys>(k), values = rename<Positions, OwnKeys>(v);
-    const auto o = stored_attention(q, keys, values, {.causal = causal, .scale = 1, .dropout = c_.dropout}, [&](auto scores) {
-      return relative_bias(scores, table, c_.distances(!causal));
-    });
+    const auto o = stored_attention(q, keys, values, {.causal = causal, .scale = 1, .dropout = c_.dropout},
+                                    [&](auto scores) { return relative_bias(scores, table, c_.distances(!causal)); });
     return branch(x, linear(o, from_heads("attn.o.weight")));
   }
 
   /// x + attention of norm(x) to what the encoder gives.
   residual<T, Seq> attend_to(residual<T, Seq> x, residual<T, Source> memory) {
     const auto h = norm(x, "cross.norm.weight");
-    const auto wq = into_heads("cross.q.weight", query_start()), wk = into_heads("cross.k.weight"), wv = into_heads("cross.v.weight");
+    const auto wq = into_heads("cross.q.weight", query_start()), wk = into_heads("cross.k.weight"),
+               wv = into_heads("cross.v.weight");
     const auto q = contract<Embed>(h, wq);
     const auto [k, v] = contract<Embed>(memory, wk, wv);
     const auto o = stored_attention(q, k, v, {.causal = false, .scale = 1, .dropout = c_.dropout});
@@ -132,8 +136,8 @@ class parts {
   const config& c_;
 };
 
-/// Declares the model on the inputs "source" (int32, Batch x Source) and "tokens" (int32, Batch x Seq, what the decoder has
-/// said) and returns the logits of the decoder's every next word.
+/// Declares the model on the inputs "source" (int32, Batch x Source) and "tokens" (int32, Batch x Seq, what the decoder
+/// has said) and returns the logits of the decoder's every next word.
 template <class T>
 tensor<T, Batch, Seq, Vocab> logits(declaration& m, const config& c) {
   c.check();

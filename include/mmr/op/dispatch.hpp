@@ -1,5 +1,5 @@
-// Brings tokens to the slots of experts and their results back. Tokens are split by groups and experts by themselves: what
-// lies between the two is one resharding, an all-to-all (GShard, arXiv 2006.16668).
+// Brings tokens to the slots of experts and their results back. Tokens are split by groups and experts by themselves:
+// what lies between the two is one resharding, an all-to-all (GShard, arXiv 2006.16668).
 #pragma once
 
 #include <mmr/op/route.hpp>
@@ -8,17 +8,23 @@ namespace mmr {
 namespace op {
 
 namespace detail {
-/// Loops 0..4: group, position, feature, expert, slot. Each may be split: a rank copies the tokens it has to the slots it
-/// has, and the sum over ranks is the whole.
+/// Loops 0..4: group, position, feature, expert, slot. Each may be split: a rank copies the tokens it has to the slots
+/// it has, and the sum over ranks is the whole.
 inline signature expert_loops(const dimension& group, const dimension& position, const dimension& feature,
                               const dimension& expert, const dimension& slot) {
   signature s;
   for (const auto& d : {group, position, feature, expert, slot}) s.add_loop(d);
   return s;
 }
-inline access tokens(dtype t) { return {t, {0, 1, 2}}; }
-inline access expert_tokens(dtype t) { return {t, {3, 0, 4, 2}}; }
-inline access of_slots(dtype t) { return {t, {0, 3, 4}}; }
+inline access tokens(dtype t) {
+  return {t, {0, 1, 2}};
+}
+inline access expert_tokens(dtype t) {
+  return {t, {3, 0, 4, 2}};
+}
+inline access of_slots(dtype t) {
+  return {t, {0, 3, 4}};
+}
 /// Extents are checked against loops already there.
 inline void require_extents(signature& s, const std::vector<tensor_type>& in, const char* op) {
   for (const auto& t : in) loops_over(s, t, op);
@@ -29,7 +35,8 @@ inline double slot_features(std::span<const std::int64_t> n) {
 }
 }  // namespace detail
 
-/// x[group, position, feature] = sum of what lies in the token's slots. Operands: y[expert, group, slot, feature], slots.
+/// x[group, position, feature] = sum of what lies in the token's slots. Operands: y[expert, group, slot, feature],
+/// slots.
 struct collect {
   static constexpr std::string_view name = "collect";
   dimension position;
@@ -58,13 +65,11 @@ struct dispatch {
     return s;
   }
   double flops(std::span<const std::int64_t> n) const { return detail::slot_features(n); }
-  void vjp(auto& c) const {
-    c.add_grad(c.in(0), c.emit(collect{c.type(c.in(0)).dims[1]}, {c.grad(), c.in(1)})[0]);
-  }
+  void vjp(auto& c) const { c.add_grad(c.in(0), c.emit(collect{c.type(c.in(0)).dims[1]}, {c.grad(), c.in(1)})[0]); }
 };
 
-/// dz = gate * dx and dgate = sum over features of z * dx, with dx that of the token in the slot. Operands: dx, z, gates,
-/// slots.
+/// dz = gate * dx and dgate = sum over features of z * dx, with dx that of the token in the slot. Operands: dx, z,
+/// gates, slots.
 struct combine_grad {
   static constexpr std::string_view name = "combine_grad";
   signature sign(const std::vector<tensor_type>& in) const {
@@ -80,8 +85,8 @@ struct combine_grad {
   double flops(std::span<const std::int64_t> n) const { return 3 * detail::slot_features(n); }
 };
 
-/// x[group, position, feature] = sum over the token's slots of gate * z. Operands: z[expert, group, slot, feature], gates,
-/// slots.
+/// x[group, position, feature] = sum over the token's slots of gate * z. Operands: z[expert, group, slot, feature],
+/// gates, slots.
 struct combine {
   static constexpr std::string_view name = "combine";
   dimension position;
@@ -128,7 +133,8 @@ consteval void require_routed_axes() {
   if constexpr ((contains<typename X::axis_list, Needed> && ...)) {
     if constexpr (std::same_as<Result, void>)
       static_assert(mistake::operands_have_different_axes<Op, X, tensor<typename X::element, Needed...>>,
-                    "mmr: operands_have_different_axes<operator, operands...>: tokens are over (group, position, features), and in "
+                    "mmr: operands_have_different_axes<operator, operands...>: tokens are over (group, position, "
+                    "features), and in "
                     "the slots of experts over (experts, group, capacity, features)");
   } else {
     (require_axis<Op, Needed, X>(), ...);
@@ -146,8 +152,8 @@ auto dispatch(X x, const routing<T, Group, Experts, Capacity>& where) {
   if constexpr (!std::same_as<result, void>) return apply<result>(op::dispatch{}, x, where.slots);
 }
 
-/// The experts' results z (Experts, Group, Capacity, Features) back at the positions of their tokens, each times its gate:
-/// (Group, Position, Features). Zero for a token that has no slot.
+/// The experts' results z (Experts, Group, Capacity, Features) back at the positions of their tokens, each times its
+/// gate: (Group, Position, Features). Zero for a token that has no slot.
 template <axis_type Position, class Z, class T, axis_type Group, axis_type Experts, axis_type Capacity>
 auto combine(Z z, const routing<T, Group, Experts, Capacity>& where) {
   using result = typename detail::at_positions<Z, Group, Position, Experts, Capacity>::type;

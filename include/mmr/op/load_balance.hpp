@@ -1,5 +1,5 @@
-// The auxiliary loss that keeps experts equally busy (Switch Transformers, arXiv 2101.03961, equation 4), within each group
-// of tokens as in GShard, so that it is a sum over groups.
+// The auxiliary loss that keeps experts equally busy (Switch Transformers, arXiv 2101.03961, equation 4), within each
+// group of tokens as in GShard, so that it is a sum over groups.
 #pragma once
 
 #include <mmr/op/route.hpp>
@@ -21,8 +21,8 @@ struct load_balance_grad {
   double flops(std::span<const std::int64_t> n) const { return 2 * points(n); }
 };
 
-/// loss = factor * sum of load * probs. Operands: probs[group, position, expert], load[group, expert], which is taken for
-/// constant.
+/// loss = factor * sum of load * probs. Operands: probs[group, position, expert], load[group, expert], which is taken
+/// for constant.
 struct load_balance {
   static constexpr std::string_view name = "load_balance";
   double factor = 1;
@@ -40,13 +40,15 @@ struct load_balance {
 
 }  // namespace op
 
-/// weight * E * mean over groups of the sum over the E experts of f * P, with f the part of a group's tokens that prefer the
-/// expert and P its mean probability; the mean over the microbatches of a step too. It is `weight` where all are equal.
+/// weight * E * mean over groups of the sum over the E experts of f * P, with f the part of a group's tokens that
+/// prefer the expert and P its mean probability; the mean over the microbatches of a step too. It is `weight` where all
+/// are equal.
 template <class T, axis_type Group, axis_type Position, axis_type Experts, axis_type Capacity>
 scalar<T> load_balance(tensor<T, Group, Position, Experts> probs, const routing<T, Group, Experts, Capacity>& where,
                        double weight) {
   const auto& m = *probs.owner;
-  const double tokens = static_cast<double>(m.template extent<Group>() * m.template extent<Position>() * m.microbatches());
+  const double tokens =
+      static_cast<double>(m.template extent<Group>() * m.template extent<Position>() * m.microbatches());
   const double factor = weight * static_cast<double>(m.template extent<Experts>()) / tokens;
   return apply<scalar<T>>(op::load_balance{factor}, probs, where.load);
 }

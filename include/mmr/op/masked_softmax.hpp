@@ -1,9 +1,8 @@
 // Softmax of stored attention scores: scaled, and each query blind to later keys where the mask is causal.
 #pragma once
 
-#include <mmr/op/softmax.hpp>
-
 #include <cmath>
+#include <mmr/op/softmax.hpp>
 
 namespace mmr {
 namespace op {
@@ -20,14 +19,15 @@ struct masked_softmax_grad {
   double flops(std::span<const std::int64_t> n) const { return 5 * points(n); }
 };
 
-/// y = softmax of scale * x over the last axis; with `query` >= 0, the dimension of the query's position i, over the keys
-/// 0..i alone, and zero for the others. A query's row of keys stays whole; queries may be split.
+/// y = softmax of scale * x over the last axis; with `query` >= 0, the dimension of the query's position i, over the
+/// keys 0..i alone, and zero for the others. A query's row of keys stays whole; queries may be split.
 struct masked_softmax {
   static constexpr std::string_view name = "masked_softmax";
   double scale = 1;
   int query = -1;
   signature sign(const std::vector<tensor_type>& in) const {
-    if (!(scale > 0 && std::isfinite(scale))) fail("masked_softmax: the scores are scaled by ", scale, "; give a positive number");
+    if (!(scale > 0 && std::isfinite(scale)))
+      fail("masked_softmax: the scores are scaled by ", scale, "; give a positive number");
     auto s = detail::rowwise(in, "masked_softmax");
     s.reuse = {0};
     return s;

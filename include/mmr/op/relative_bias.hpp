@@ -1,12 +1,11 @@
-// The relative position bias of T5 (Raffel et al., arXiv 1910.10683): a learned number for each head and distance between
-// query and key, where far distances share buckets of growing width.
+// The relative position bias of T5 (Raffel et al., arXiv 1910.10683): a learned number for each head and distance
+// between query and key, where far distances share buckets of growing width.
 #pragma once
-
-#include <mmr/op/apply.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <mmr/op/apply.hpp>
 #include <string>
 
 namespace mmr {

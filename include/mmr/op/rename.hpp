@@ -3,7 +3,6 @@
 #pragma once
 
 #include <mmr/op/apply.hpp>
-
 #include <string>
 
 namespace mmr {
@@ -20,7 +19,8 @@ struct rename {
     for (auto& d : renamed.dims)
       if (d.axis == from) {
         if (d.extent != to.extent)
-          fail("rename: axis '", from, "' has extent ", d.extent, " and '", to.axis, "' has ", to.extent, "; give both the same");
+          fail("rename: axis '", from, "' has extent ", d.extent, " and '", to.axis, "' has ", to.extent,
+               "; give both the same");
         d = to;
       }
     s.in = s.out = {loops_over(s, renamed, "rename")};
@@ -46,7 +46,8 @@ using renamed_axis = std::conditional_t<std::same_as<From, A>, To, A>;
 template <axis_type From, axis_type To, class T, class... A>
 tensor<T, detail::renamed_axis<From, To, A>...> rename(tensor<T, A...> x) {
   require_axis<op::rename, From, tensor<T, A...>>();
-  const op::rename made{std::string(From::name), {std::string(To::name), x.owner->template extent<To>(), To::splittable}};
+  const op::rename made{std::string(From::name),
+                        {std::string(To::name), x.owner->template extent<To>(), To::splittable}};
   return apply<tensor<T, detail::renamed_axis<From, To, A>...>>(made, x);
 }
 

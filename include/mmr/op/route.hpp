@@ -1,18 +1,17 @@
-// Which tokens go to which experts: top-k gating with a capacity for each expert, within groups of tokens (Lepikhin et al.,
-// GShard, arXiv 2006.16668; Fedus et al., Switch Transformers, arXiv 2101.03961). A group (a row of the batch) is routed by
-// itself, so that a split batch routes as a whole one does.
+// Which tokens go to which experts: top-k gating with a capacity for each expert, within groups of tokens (Lepikhin et
+// al., GShard, arXiv 2006.16668; Fedus et al., Switch Transformers, arXiv 2101.03961). A group (a row of the batch) is
+// routed by itself, so that a split batch routes as a whole one does.
 #pragma once
 
-#include <mmr/op/apply.hpp>
-
 #include <cstdint>
+#include <mmr/op/apply.hpp>
 #include <string>
 
 namespace mmr {
 namespace op {
 
-/// Gradient of the gates towards the probabilities. The choice of experts is taken for constant. Operands: dgates, probs,
-/// slots. Result: dprobs.
+/// Gradient of the gates towards the probabilities. The choice of experts is taken for constant. Operands: dgates,
+/// probs, slots. Result: dprobs.
 struct route_grad {
   static constexpr std::string_view name = "route_grad";
   int top_k = 1;
@@ -28,11 +27,11 @@ struct route_grad {
   double flops(std::span<const std::int64_t> n) const { return (top_k + 1.0) * points(n.first(3)); }
 };
 
-/// Each token, in the order of positions, takes a free slot of the expert most probable for it; then each its second choice,
-/// up to top_k. Equally probable experts are taken in their order. Who finds no slot free goes without. The gate of a taken
-/// slot is the expert's probability (top_k = 1) or its share in the probabilities of the top_k chosen.
-/// Operand: probs[group, position, expert]. Results: gates and slots[group, expert, slot] (the token in each slot and its
-/// gate; -1 and 0 where it is empty), load[group, expert], the part of the tokens whose first choice the expert is.
+/// Each token, in the order of positions, takes a free slot of the expert most probable for it; then each its second
+/// choice, up to top_k. Equally probable experts are taken in their order. Who finds no slot free goes without. The
+/// gate of a taken slot is the expert's probability (top_k = 1) or its share in the probabilities of the top_k chosen.
+/// Operand: probs[group, position, expert]. Results: gates and slots[group, expert, slot] (the token in each slot and
+/// its gate; -1 and 0 where it is empty), load[group, expert], the part of the tokens whose first choice the expert is.
 struct route {
   static constexpr std::string_view name = "route";
   int top_k = 1;
@@ -71,8 +70,8 @@ routing<T, Group, Experts, Capacity> route(tensor<T, Group, Position, Experts> p
   static_assert(detail::axes_are_distinct<Group, Position, Experts, Capacity>());
   const dimension slots{std::string(Capacity::name), probs.owner->template extent<Capacity>(), Capacity::splittable};
   const auto [gates, places, load] =
-      apply<tensor<T, Group, Experts, Capacity>, tensor<std::int32_t, Group, Experts, Capacity>, tensor<T, Group, Experts>>(
-          op::route{top_k, slots}, probs);
+      apply<tensor<T, Group, Experts, Capacity>, tensor<std::int32_t, Group, Experts, Capacity>,
+            tensor<T, Group, Experts>>(op::route{top_k, slots}, probs);
   return {gates, places, load};
 }
 

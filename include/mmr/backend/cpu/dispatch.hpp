@@ -1,5 +1,5 @@
-// Rows of tokens copied to the slots of experts and back. A rank may hold any part of tokens, features, experts and slots:
-// slots name tokens by their position in the whole group.
+// Rows of tokens copied to the slots of experts and back. A rank may hold any part of tokens, features, experts and
+// slots: slots name tokens by their position in the whole group.
 #pragma once
 
 #include <cstdint>

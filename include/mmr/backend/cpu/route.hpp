@@ -1,4 +1,5 @@
-// Top-k gating with capacities, group by group: the order of tokens decides who finds a slot, so a group is one thread's.
+// Top-k gating with capacities, group by group: the order of tokens decides who finds a slot, so a group is one
+// thread's.
 #pragma once
 
 #include <algorithm>
@@ -43,12 +44,15 @@ T gate_divisor(const T* probs, const std::int32_t* chosen, int top_k) {
 }  // namespace detail
 
 /// Numbers of 32 bits that routing needs: the choices of a group, and how full its experts are.
-inline std::int64_t route_scratch(const routing_shape& s) { return s.positions * s.top_k + s.experts; }
+inline std::int64_t route_scratch(const routing_shape& s) {
+  return s.positions * s.top_k + s.experts;
+}
 
-/// gates, slots[groups, experts, slots] and load[groups, experts] from probs[groups, positions, experts]. The load is left
-/// zero by all but the rank with the first slots, since loads are summed over ranks.
+/// gates, slots[groups, experts, slots] and load[groups, experts] from probs[groups, positions, experts]. The load is
+/// left zero by all but the rank with the first slots, since loads are summed over ranks.
 template <class T>
-void route_forward(const T* probs, T* gates, std::int32_t* slots, T* load, const routing_shape& s, std::int32_t* scratch) {
+void route_forward(const T* probs, T* gates, std::int32_t* slots, T* load, const routing_shape& s,
+                   std::int32_t* scratch) {
   const bool counts_load = s.slot_begin == 0 && s.slots > 0;
   std::int32_t *chosen = scratch, *taken = scratch + s.positions * s.top_k;
   for (std::int64_t g = 0; g < s.groups; ++g) {

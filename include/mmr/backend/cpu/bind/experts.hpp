@@ -69,7 +69,8 @@ template <>
 struct kernel<cpu_device, op::dispatch> {
   template <class T>
   static void run(const op::dispatch&, const kernel_args& args) {
-    cpu::dispatch_forward(args.input<T>(0), args.input<std::int32_t>(1), args.output<T>(0), cpu::shape_of_dispatch(args));
+    cpu::dispatch_forward(args.input<T>(0), args.input<std::int32_t>(1), args.output<T>(0),
+                          cpu::shape_of_dispatch(args));
   }
 };
 
@@ -123,7 +124,8 @@ struct kernel<cpu_device, op::load_balance_grad> {
     const T factor = static_cast<T>(op.factor) * *args.input<T>(1);
     for (std::int64_t g = 0; g < probs[0]; ++g)
       for (std::int64_t t = 0; t < probs[1]; ++t)
-        cpu::scale(factor, args.input<T>(0) + g * probs[2], args.output<T>(0) + (g * probs[1] + t) * probs[2], probs[2]);
+        cpu::scale(factor, args.input<T>(0) + g * probs[2], args.output<T>(0) + (g * probs[1] + t) * probs[2],
+                   probs[2]);
   }
 };
 

@@ -32,6 +32,7 @@
 
 // plan
 #include <mmr/mesh/topology.hpp>
+#include <mmr/plan/description.hpp>
 #include <mmr/plan/explain.hpp>
 #include <mmr/plan/json.hpp>
 #include <mmr/plan/mesh_json.hpp>

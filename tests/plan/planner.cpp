@@ -206,10 +206,12 @@ TEST_CASE("pins that clash, or name what is not there, are refused by name") {
     pin(p);
     return refusal([&] { plans.make({.minimise = goal::time, .fixed = p, .seconds = seconds}); });
   };
-  CHECK_THAT(refused([&](auto& p) { p.shard(wte, "vocab", "model").shard(wte, "", "model"); }),
-             contains("'wte.weight'"));
+  CHECK_THAT(refused([&](auto& p) { p.shard(wte, "vocab", "model").shard(wte, "", "model").split("attention", "heads", "model"); }),
+             contains("the pins 'wte.weight' sharded over vocab along model and 'wte.weight' replicated along model leave operator "
+                      "'wte.weight' no strategy"));
   CHECK_THAT(refused([&](auto& p) { p.split("attention", "heads", "data").split("attention", "batch", "data"); }),
-             contains("'h.0.attention'"));
+             contains("the pins 'attention' split over heads along data and 'attention' split over batch along data leave operator "
+                      "'h.0.attention' no strategy"));
   CHECK_THAT(refused([&](auto& p) { p.shard(wte, "vocab", "tensor"); }),
              contains("mesh axis 'tensor'; the mesh is data=2,model=2"));
   CHECK_THAT(refused([&](auto& p) { p.shard(wte, "heads", "model"); }), contains("wte.weight"));
@@ -232,13 +234,40 @@ TEST_CASE("a budget that no plan keeps is refused with the least that would do, 
     const auto why = refusal([&] { plans.make({.minimise = how, .budget = least - 1, .seconds = seconds}); });
     CHECK_THAT(why, contains("no plan keeps the budget of " + std::to_string(least - 1) + " bytes a rank"));
     CHECK_THAT(why, contains("the least that would do is " + std::to_string(least) + " bytes"));
-    CHECK_THAT(why, contains("its largest items are "));
+    CHECK_THAT(why, contains("where the largest items are "));
     // Three of them, in bytes.
     const auto items = why.substr(why.find("items are "), why.find("; raise") - why.find("items are "));
     CHECK(std::count(items.begin(), items.end(), ',') == 2);
   }
   CHECK_THAT(refusal([&] { plans.make({.budget = 0}); }), contains("the budget is 0 bytes"));
   CHECK_THAT(refusal([&] { plans.make({.slowdown = -0.1}); }), contains("the slowdown is -0.1"));
+}
+
+TEST_CASE("a pin under a tight budget stays feasible, or is named") {
+  const auto g = gpt({.heads = 4, .embed = 64, .seq = 32, .batch = 8, .vocab = 100});
+  mmr::planner plans(g, mmr::mesh::parse("data=2,model=2"));
+  const auto wte = tensor_named(g, "wte.weight");
+  const auto least_with = [&](const mmr::pins& p) { return mmr::peak_bytes(plans.make({.fixed = p, .seconds = seconds})); };
+  mmr::pins whole, harmless;
+  whole.shard(wte, "", "model").shard(wte, "", "data");
+  harmless.split("attention", "heads", "model");
+  const auto least = least_with({});
+  REQUIRE(least_with(whole) > least);
+  for (const bool turned : {false, true}) {
+    mmr::pins both;
+    if (turned) both.split("attention", "heads", "model");
+    both.shard(wte, "", "model").shard(wte, "", "data");
+    if (!turned) both.split("attention", "heads", "model");
+    const auto needed = least_with(both);
+    for (auto how : {goal::memory, goal::time})
+      CHECK(mmr::peak_bytes(plans.make({.minimise = how, .budget = needed, .fixed = both, .seconds = seconds})) <= needed);
+    for (auto how : {goal::memory, goal::time}) {
+      const auto why = refusal([&] { plans.make({.minimise = how, .budget = needed - 1, .fixed = both, .seconds = seconds}); });
+      CHECK_THAT(why, contains("the least that would do is " + std::to_string(needed) + " bytes"));
+      CHECK_THAT(why, contains("the budget clashes with the pin 'wte.weight' replicated along"));
+      CHECK_THAT(why, !contains("clashes with the pin 'attention'"));
+    }
+  }
 }
 
 TEST_CASE("a scheme that is none, or lacks the model's axes, is refused") {

@@ -59,6 +59,28 @@ class pins {
   }
 
   bool empty() const { return list_.empty() && again_.empty(); }
+  std::size_t size() const { return list_.size() + again_.size(); }
+  /// All pins but pin i, in the order in which they are kept: of placements, then of recomputation.
+  pins without(std::size_t i) const {
+    auto rest = *this;
+    if (i < list_.size())
+      rest.list_.erase(rest.list_.begin() + static_cast<std::ptrdiff_t>(i));
+    else
+      rest.again_.erase(rest.again_.begin() + static_cast<std::ptrdiff_t>(i - list_.size()));
+    return rest;
+  }
+  /// "'wte.weight' sharded over vocab along model", for messages.
+  std::string text(std::size_t i, const graph& g) const {
+    if (i >= list_.size()) {
+      const auto& p = again_[i - list_.size()];
+      return (p.op.empty() ? "all operators" : "'" + p.op + "'") + (p.block.empty() ? "" : " of block '" + p.block + "'") +
+             (p.wanted ? " run again" : " kept");
+    }
+    const auto& p = list_[i];
+    const auto along = " along " + p.mesh_axis;
+    if (p.tensor < 0) return "'" + p.op + "' " + (p.axis.empty() ? "not split" : "split over " + p.axis) + along;
+    return "'" + g.tensor_of(p.tensor).name + "' " + (p.axis.empty() ? "replicated" : "sharded over " + p.axis) + along;
+  }
   friend bool operator==(const pins&, const pins&) = default;
 
   /// Fails where a pin names a mesh axis, tensor or operator that is not there, or one that its axis does not fit.
@@ -79,6 +101,8 @@ class pins {
              p.block.empty() ? "" : " in block '" + p.block + "'", p.wanted ? " run" : " do not run",
              " again, and the graph has no choice there; allow recomputation where the model is declared");
     }
+    for (op_id o = 0; o < g.ops(); ++o)
+      if (touches(o, g) && !leaves_any(o, g, m)) name_clash(o, g, m);
   }
 
   /// Operators that make a pinned tensor, which their repetitions in other layers need not follow.
@@ -91,28 +115,51 @@ class pins {
 
   restriction as_restriction(const graph& g, const mesh& m) const {
     check(g, m);
-    return [list = list_, again = again_, &g, m](op_id o, const op_info& op, const strategy& s) {
-      for (const auto& p : again)
-        if (matches(p, op) && s.runs() != p.wanted) return false;
-      if (!s.runs()) return true;
-      for (const auto& p : list) {
-        const int a = m.find(p.mesh_axis);
-        if (p.tensor >= 0) {
-          const auto& t = g.tensor_of(p.tensor);
-          if (t.producer != o) continue;
-          const auto place = result_placement(op, static_cast<std::size_t>(t.result), s)[a];
-          if (p.axis.empty() ? place != mmr::replicate
-                             : place < 0 || t.type.dims[static_cast<std::size_t>(place)].axis != p.axis)
-            return false;
-        } else if (matches(p, op)) {
-          if (p.axis.empty() ? s[a] != unsplit : s[a] != static_cast<axis_choice>(op.loops.find_loop(p.axis))) return false;
-        }
-      }
-      return true;
-    };
+    return [mine = *this, &g, m](op_id o, const op_info& op, const strategy& s) { return mine.allow(o, op, s, g, m); };
   }
 
  private:
+  bool allow(op_id o, const op_info& op, const strategy& s, const graph& g, const mesh& m) const {
+    for (const auto& p : again_)
+      if (matches(p, op) && s.runs() != p.wanted) return false;
+    if (!s.runs()) return true;
+    for (const auto& p : list_) {
+      const int a = m.find(p.mesh_axis);
+      if (p.tensor >= 0) {
+        const auto& t = g.tensor_of(p.tensor);
+        if (t.producer != o) continue;
+        const auto place = result_placement(op, static_cast<std::size_t>(t.result), s)[a];
+        if (p.axis.empty() ? place != mmr::replicate
+                           : place < 0 || t.type.dims[static_cast<std::size_t>(place)].axis != p.axis)
+          return false;
+      } else if (matches(p, op)) {
+        if (p.axis.empty() ? s[a] != unsplit : s[a] != static_cast<axis_choice>(op.loops.find_loop(p.axis))) return false;
+      }
+    }
+    return true;
+  }
+
+  bool touches(op_id o, const graph& g) const {
+    const auto& op = g.op(o);
+    return std::any_of(list_.begin(), list_.end(),
+                       [&](const pin& p) { return p.tensor >= 0 ? g.tensor_of(p.tensor).producer == o : matches(p, op); }) ||
+           std::any_of(again_.begin(), again_.end(), [&](const again_pin& p) { return matches(p, op); });
+  }
+  bool leaves_any(op_id o, const graph& g, const mesh& m) const {
+    const auto all = strategies_of(g.op(o), m);
+    return std::any_of(all.begin(), all.end(), [&](const strategy& s) { return allow(o, g.op(o), s, g, m); });
+  }
+  /// Takes away what is not needed for the clash, and names the rest.
+  [[noreturn]] void name_clash(op_id o, const graph& g, const mesh& m) const {
+    auto clash = *this;
+    for (std::size_t i = clash.size(); i-- > 0;)
+      if (const auto fewer = clash.without(i); !fewer.leaves_any(o, g, m)) clash = fewer;
+    std::string named;
+    for (std::size_t i = 0; i < clash.size(); ++i) named += (i == 0 ? "" : i + 1 < clash.size() ? ", " : " and ") + clash.text(i, g);
+    fail(clash.size() == 1 ? "the pin " : "the pins ", named, clash.size() == 1 ? " leaves" : " leave", " operator '", g.op(o).name,
+         "' no strategy on the mesh ", m.text(), "; take ", clash.size() == 1 ? "it" : "one of them", " away");
+  }
+
   struct pin {
     tensor_id tensor;
     std::string op, axis, mesh_axis;

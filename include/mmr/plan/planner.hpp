@@ -223,8 +223,27 @@ class planner {
       if (proved_bytes <= *r.budget)
         fail("no plan that keeps", limit, " was found in ", r.seconds, " seconds, and none is proved to be impossible: ", needed,
              "; give the solver more time, or raise the budget", or_else);
-      fail("no plan keeps", limit, ": ", is_least ? "the least that would do is" + known_bytes : needed, "; its largest items are ",
-           owner.largest_items(chosen(least), 3), "; raise the budget, use more ranks or a smaller batch", or_else);
+      fail("no plan keeps", limit, ": ", is_least ? "the least that would do is" + known_bytes : needed, "; ",
+           owner.largest_items(chosen(least), 3), blamed_pins(), "; raise the budget, use more ranks or a smaller batch", or_else);
+    }
+
+    /// Which pins stand between the request and its budget: those without which, one alone or all together, it is kept.
+    std::string blamed_pins() const {
+      const auto least_with = [&](const pins& fixed) {
+        auto q = r;
+        q.fixed = fixed;
+        search other(owner, q);
+        if (q.scheme.empty()) other.learn_from_schemes();
+        return other.ask(0.5, solve::goal::peak, solve::infinity, solve::no_peak_limit).peak;
+      };
+      if (r.fixed.empty()) return "";
+      if (const auto free = least_with({}); free > *r.budget) return "";
+      std::string blamed;
+      for (std::size_t i = 0; i < r.fixed.size(); ++i)
+        if (const auto bytes = least_with(r.fixed.without(i)); bytes <= *r.budget)
+          blamed += "; the budget clashes with the pin " + r.fixed.text(i, owner.s_->g) + ", without which " + std::to_string(bytes) +
+                    " bytes do";
+      return blamed.empty() ? "; the budget clashes with several of the pins, without which it is kept" : blamed;
     }
 
     [[noreturn]] void refuse_within_slowdown(const solve::result& least, const solve::result& fastest) {
@@ -285,7 +304,7 @@ class planner {
     if (std::find(earlier_.begin(), earlier_.end(), strategies) == earlier_.end()) earlier_.push_back(std::move(strategies));
   }
 
-  /// "a 12 MB, b 3 MB" for the largest things live at the peak of rank 0.
+  /// "its peak is at step 3 of 9, 'op', where the largest items are a 12 bytes, b 3 bytes", of rank 0.
   std::string largest_items(const std::vector<strategy>& chosen, std::size_t count) {
     const program run(*s_, chosen, 0);
     const auto live = run.live_bytes();
@@ -295,6 +314,8 @@ class planner {
       if (b.life.begin <= peak && peak < b.life.end) at.push_back(&b);
     std::stable_sort(at.begin(), at.end(), [](auto* a, auto* b) { return a->bytes > b->bytes; });
     std::ostringstream s;
+    s << "its peak is at step " << peak + 1 << " of " << live.size() << ", '" << s_->g.op(s_->live.schedule[static_cast<std::size_t>(peak)]).name
+      << "', where the largest items are ";
     for (std::size_t i = 0; i < std::min(count, at.size()); ++i) {
       const auto& b = *at[i];
       s << (i ? ", " : "") << (b.tensor < 0 ? "workspace of " + s_->g.op(b.op).name : s_->g.tensor_of(b.tensor).name)

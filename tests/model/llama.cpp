@@ -18,6 +18,26 @@ TEST_CASE("Llama trains on ranks as on one") {
   same_as_one_rank(g, mmr::llama::scheme(), made_up(29), {"data=2,model=2", "data=3"}, {"memory", "megatron-sp"});
 }
 
+TEST_CASE("with sequence parallelism each normed input is gathered once a pass, for queries, keys and values alike") {
+  const auto g = mmr::llama::training_graph<double>(odd, optimizer);
+  mmr::planner planner(g, mmr::mesh::parse("model=2"));
+  const auto p = make_plan(planner, "megatron-sp", mmr::llama::scheme());
+  const mmr::program run(planner.where(), p.strategies, 0);
+  int forward = 0, weights = 0;
+  for (const auto& x : run.instructions)
+    for (std::size_t i = 0; i < x.operands.size(); ++i) {
+      const auto& op = g.op(x.op);
+      if (!x.operands[i].path || op.rules->name() != "contract") continue;
+      const auto& read = g.op(g.tensor_of(op.in[i]).producer);
+      if (!read.rules || read.rules->name() != "rms_norm") continue;
+      for (const auto& step : x.operands[i].path->steps)
+        if (step.kind == mmr::collective::all_gather) ++(g.tensor_of(op.out[0]).forward ? forward : weights);
+    }
+  // Two norms a layer, and the last one.
+  CHECK(forward == 2 * odd.layers + 1);
+  CHECK(weights == 2 * odd.layers + 1);
+}
+
 TEST_CASE("Llama with one key-value head, a tied embedding, microbatches and clipping trains on ranks as on one") {
   mmr::llama::config c{
       .kv_heads = 1, .embed = 24, .hidden = 20, .seq = 8, .vocab = 30, .tied = true, .microbatches = 2};

@@ -13,11 +13,18 @@ mmr::tensor_type type(const std::string& axes, const std::vector<std::int64_t>& 
   return t;
 }
 
-op::contract contraction(const std::string& result, std::vector<op::contract::term> terms) {
-  op::contract c;
-  c.terms = std::move(terms);
-  for (char a : result) c.result_axes.emplace_back(1, a);
-  return c;
+op::contract::axis_names names(const std::string& axes) {
+  op::contract::axis_names all;
+  for (char a : axes) all.emplace_back(1, a);
+  return all;
+}
+
+op::contract contraction(const std::vector<std::string>& results, std::vector<op::contract::term> terms,
+                         const std::vector<std::string>& operands) {
+  std::vector<op::contract::axis_names> of_results, of_operands;
+  for (const auto& r : results) of_results.push_back(names(r));
+  for (const auto& o : operands) of_operands.push_back(names(o));
+  return op::contract::of(std::move(terms), of_results, of_operands);
 }
 
 /// Each term sums over its own loops only.
@@ -47,26 +54,28 @@ TEST_CASE("contraction over random orders and groups of loops") {
     const int axes = 1 + any(5), operands = 2 + any(2);
     std::vector<std::int64_t> extents;
     for (int a = 0; a < axes; ++a) extents.push_back(any(3) == 0 ? 1 : 2 + any(4));
-    // Any axis may be in any operand and in the result: rows, columns, depth, batch, and axes of one operand alone.
-    std::vector<std::string> of(static_cast<std::size_t>(operands));
-    std::string result;
+    const int results = 1 + any(2);
+    // Any axis may be in any operand and in any result: rows, columns, depth, batch, and axes of one operand alone.
+    std::vector<std::string> of(static_cast<std::size_t>(operands)), result(static_cast<std::size_t>(results));
     for (int a = 0; a < axes; ++a) {
       const char name = static_cast<char>('a' + a);
       bool used = false;
       for (auto& o : of)
         if (any(3) != 0) o += name, used = true;
-      if (used && any(2)) result += name;
+      for (auto& r : result)
+        if (used && any(2)) r += name;
     }
     for (auto& o : of) std::shuffle(o.begin(), o.end(), random);
-    std::shuffle(result.begin(), result.end(), random);
+    for (auto& r : result) std::shuffle(r.begin(), r.end(), random);
     std::vector<op::contract::term> terms;
-    const int results = 1 + any(2);
     for (int t = 0; t < results + any(2); ++t)
       terms.push_back({t < results ? t : any(results), any(operands), any(operands)});
-    const auto c = contraction(result, terms);
+    const auto c = contraction(result, terms, of);
     const dtype element = draw % 4 ? dtype::f64 : dtype::f32;
     std::vector<mmr::tensor_type> in;
-    std::string said = result + " from";
+    std::string said;
+    for (const auto& r : result) said += r + " ";
+    said += "from";
     for (const auto& o : of) {
       in.push_back(type(o, extents, element));
       said += " " + o;
@@ -85,7 +94,7 @@ TEST_CASE("contraction of sizes that pass register tiles and packed blocks") {
                                                                                                 {"dab", "dc", "abc"},
                                                                                                 {"abd", "abc", "dc"},
                                                                                                 {"bad", "dc", "abc"}}) {
-      const auto c = contraction(o, {{0, 0, 1}});
+      const auto c = contraction({o}, {{0, 0, 1}}, {l, r});
       const std::vector<mmr::tensor_type> in = {type(l, extents, element), type(r, extents, element)};
       INFO(o << " from " << l << " " << r);
       check(bound_operator(c, in), in, contracted(c), {}, 1);
@@ -123,7 +132,7 @@ TEST_CASE("the contractions of a transformer are single products, whole and on s
       };
       std::vector<std::int64_t> extents;
       for (char a = 'a'; a <= 'z'; ++a) extents.push_back(extent(a));
-      const auto o = contraction(c.result, {{0, 0, 1}});
+      const auto o = contraction({c.result}, {{0, 0, 1}}, {c.lhs, c.rhs});
       const auto shape = o.sign({type(c.lhs, extents, dtype::f32), type(c.rhs, extents, dtype::f32)});
       const mmr::cpu::contraction_walk walk(shape, o.terms[0], whole_ranges(shape));
       const auto product = [&](const std::vector<char>& group) {
@@ -139,4 +148,21 @@ TEST_CASE("the contractions of a transformer are single products, whole and on s
       CHECK((plain || swapped));
       CHECK(walk.depth() == product(c.depth));
     }
+}
+
+TEST_CASE("a loop that a term lacks does not multiply its work, and splits of it leave that work undivided") {
+  // b batch, e embedding, k heads, g group: queries have the group, keys have not.
+  const auto c = contraction({"bkg", "bk"}, {{0, 0, 1}, {1, 0, 2}}, {"be", "ekg", "ek"});
+  const auto flops = [&](double b, double e, double k, double g) {
+    const std::vector<std::int64_t> sizes{static_cast<std::int64_t>(b), static_cast<std::int64_t>(e),
+                                          static_cast<std::int64_t>(k), static_cast<std::int64_t>(g)};
+    return c.flops(sizes);
+  };
+  CHECK(flops(3, 5, 7, 4) == 2 * 3 * 5 * 7 * (4 + 1));
+  CHECK(flops(3, 5, 7, 2) == 2 * 3 * 5 * 7 * (2 + 1));
+  CHECK(flops(3, 5, 7, 0) == 0);
+  // Results over equal axes, as in attention without groups, cost what two contractions do.
+  CHECK(
+      contraction({"bk", "bk"}, {{0, 0, 1}, {1, 0, 2}}, {"be", "ek", "ek"}).flops(std::vector<std::int64_t>{3, 5, 7}) ==
+      2 * 2 * 3 * 5 * 7);
 }

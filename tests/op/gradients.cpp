@@ -149,6 +149,15 @@ TEST_CASE("gradients equal central differences") {
                          d.parameter<double, E, H, D>("v", any()));
     return mmr::causal_attention<S>(q, k, v);
   });
+  check_gradients("queries of groups, and the keys and values that they share", [](mmr::declaration& d) {
+    auto x = d.parameter<double, B, S, E>("x", any());
+    auto [q, k, v] =
+        mmr::contract<E>(x, d.parameter<double, H, G, D, E>("q", any()), d.parameter<double, E, H, D>("k", any()),
+                         d.parameter<double, H, D, E>("v", any()));
+    static_assert(std::is_same_v<decltype(q), mmr::tensor<double, B, S, H, G, D>>);
+    static_assert(std::is_same_v<decltype(k), mmr::tensor<double, B, S, H, D>>);
+    return mmr::causal_attention<S>(q, k, v);
+  });
   check_gradients("contraction over several axes and with a batch axis", [](mmr::declaration& d) {
     auto x = d.parameter<double, B, H, S, D>("x", any());
     auto y = mmr::contract<D>(x, d.parameter<double, H, D, E>("w", any()));

@@ -168,19 +168,37 @@ class random_graph {
     double n = 1;
     for (const auto& d : weight)
       if (summed.contains(d.axis)) n *= static_cast<double>(d.extent);
-    mmr::op::contract op;
-    for (const auto& d : result) op.result_axes.push_back(d.axis);
+    std::vector<mmr::op::contract::term> terms;
+    std::vector<mmr::op::contract::axis_names> results;
     std::vector<mmr::tensor_id> in{x};
-    const int terms = dice_.one_in(2) ? 1 : 1 + static_cast<int>(dice_.below(3));
-    for (int t = 0; t < terms; ++t) {
-      if (t > 0 && dice_.one_in(2)) dice_.shuffle(weight);
-      const auto w = some_over(weight, 1 / std::sqrt(n));
+    const int n_terms = dice_.one_in(2) ? 1 : 1 + static_cast<int>(dice_.below(3));
+    for (int t = 0; t < n_terms; ++t) {
+      auto own = weight, made = result;
+      if (t > 0) {
+        if (dice_.one_in(2)) dice_.shuffle(own);
+        if (dice_.one_in(4)) dice_.shuffle(made);
+        // As keys and values lack the groups of queries: an axis of the first weight alone.
+        if (dice_.one_in(2))
+          for (const auto& d : weight)
+            if (!has(left, d.axis) && dice_.one_in(2))
+              for (auto* of : {&own, &made}) std::erase(*of, d);
+      }
+      const auto w = some_over(own, 1 / std::sqrt(n));
       auto at = std::find(in.begin(), in.end(), w);
       if (at == in.end()) in.push_back(w), at = in.end() - 1;
-      op.terms.push_back({t, 0, static_cast<int>(at - in.begin())});
+      terms.push_back({t, 0, static_cast<int>(at - in.begin())});
+      results.push_back(names_of(made));
     }
-    keep_results(op, in, static_cast<std::size_t>(terms));
+    std::vector<mmr::op::contract::axis_names> operands;
+    for (auto t : in) operands.push_back(names_of(dims_of(t)));
+    keep_results(mmr::op::contract::of(terms, results, operands), in, terms.size());
     return true;
+  }
+
+  static mmr::op::contract::axis_names names_of(const dims& d) {
+    mmr::op::contract::axis_names names;
+    for (const auto& x : d) names.push_back(x.axis);
+    return names;
   }
 
   bool attention() {
@@ -254,7 +272,7 @@ class random_graph {
   mmr::tensor_id mean_square(mmr::tensor_id t) {
     const auto square = b_.emit(mmr::op::multiply{}, {t, t})[0];
     const auto ones = source(mmr::tensor_class::input, dims_of(t), 1);
-    const auto sum = b_.emit(mmr::op::contract{{{0, 0, 1}}, {}}, {square, ones})[0];
+    const auto sum = b_.emit(mmr::op::contract{{{0, 0, 1}}, {{}}}, {square, ones})[0];
     return b_.emit(mmr::op::scale{1 / static_cast<double>(count(dims_of(t)) * b_.g.microbatches)}, {sum})[0];
   }
   mmr::tensor_id cross_entropy(mmr::tensor_id logits) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <mmr/model/layers.hpp>
+#include <tuple>
 
 namespace mmr::llama {
 
@@ -47,7 +48,7 @@ struct config {
 
 /// How the fixed schemes see the axes of this model. Where there is but one key-value head, they split its queries.
 inline scheme_axes scheme() {
-  return {.batch = "batch", .sequence = "seq", .tensor = {"kv_heads", "hidden", "vocab", "group"}};
+  return {.batch = "batch", .sequence = {"seq"}, .tensor = {"kv_heads", "hidden", "vocab", "group"}};
 }
 
 template <class T>
@@ -64,8 +65,11 @@ residual<T> attend(declaration& m, residual<T> x, const config& c) {
   const auto wo = model::weight<T>(m, "self_attn.o_proj", embed, axes<KvHeads, Group, Features>{});
 
   const auto h = rms_norm<Embed>(x, gain, c.epsilon);
-  const auto q = contract<Embed>(h, wq);
-  const auto [k, v] = contract<Embed>(h, wk, wv);
+  // One contraction gathers what it reads once. But where the queries of a single key-value head are split, its keys
+  // and values are quicker found apart, on parts of the sequence.
+  const auto [q, k, v] = c.kv_heads > 1
+                             ? contract<Embed>(h, wq, wk, wv)
+                             : std::tuple_cat(std::tuple{contract<Embed>(h, wq)}, contract<Embed>(h, wk, wv));
   return x + linear(causal_attention<Seq>(rotary<Seq>(q, c.theta), rotary<Seq>(k, c.theta), v), wo);
 }
 

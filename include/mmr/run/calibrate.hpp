@@ -123,8 +123,9 @@ inline tensor_type trial_type(dtype element, std::int64_t rows, std::int64_t col
 /// flop/s of matrix products: one of the size of a layer's on a rank, 192 x 512 by 512 x 256.
 template <class Device, class T, communicator C>
 double measure_matrix(group_stopwatch<C>& watch) {
-  kernel_trial<Device, T, op::contract> trial({{{0, 0, 1}}, {"row", "col"}}, {trial_type(dtype_of<T>, 192, 512, "row", "sum"),
-                                                                          trial_type(dtype_of<T>, 512, 256, "sum", "col")});
+  const std::vector<tensor_type> in{trial_type(dtype_of<T>, 192, 512, "row", "sum"),
+                                    trial_type(dtype_of<T>, 512, 256, "sum", "col")};
+  kernel_trial<Device, T, op::contract> trial({{{0, 0, 1}}, {{"row", "col"}}}, in);
   return trial.flops() / watch.seconds([&] { trial(); });
 }
 

@@ -24,6 +24,7 @@ struct config {
   double dropout = 0.1;
   double epsilon = 1e-12;  ///< of layer norm
   int microbatches = 1;
+  bool recompute = false;  ///< plans may make activations of a layer again for backward instead of keeping them
 
   void check() const {
     constexpr auto name = "bert";
@@ -44,7 +45,7 @@ struct config {
 
 /// How the fixed schemes see the axes of this model.
 inline scheme_axes scheme() {
-  return {.batch = "batch", .sequence = "seq", .tensor = {"heads", "hidden", "vocab"}};
+  return {.batch = "batch", .sequence = {"seq"}, .tensor = {"heads", "hidden", "vocab"}};
 }
 
 template <class T>
@@ -83,6 +84,7 @@ tensor<T, Batch, Seq, Vocab> logits(declaration& m, const config& c) {
   m.set(size<Features>(c.embed / c.heads));
   m.set(size<Hidden>(c.hidden));
   m.set_microbatches(c.microbatches);
+  if (c.recompute) m.allow_recomputation();
 
   const std::string in = "bert.embeddings.", out = "cls.predictions.";
   const auto tokens = m.input<std::int32_t, Batch, Seq>("tokens");

@@ -51,7 +51,7 @@ struct config {
 };
 
 /// How the fixed schemes see the axes of this model.
-inline scheme_axes scheme() { return {.batch = "batch", .sequence = "seq", .tensor = {"heads", "hidden", "vocab"}}; }
+inline scheme_axes scheme() { return {.batch = "batch", .sequence = {"seq"}, .tensor = {"heads", "hidden", "vocab"}}; }
 
 template <class T>
 using residual = tensor<T, Batch, Seq, Embed>;

@@ -24,6 +24,7 @@ struct config {
   double epsilon = 1e-5;  ///< of RMS norm
   bool tied = false;      ///< the output layer is the table of embeddings
   int microbatches = 1;
+  bool recompute = false;  ///< plans may make activations of a layer again for backward instead of keeping them
 
   void check() const {
     constexpr auto name = "llama";
@@ -98,6 +99,7 @@ tensor<T, Batch, Seq, Vocab> logits(declaration& m, const config& c) {
   m.set(size<Features>(c.embed / c.heads));
   m.set(size<Hidden>(c.hidden));
   m.set_microbatches(c.microbatches);
+  if (c.recompute) m.allow_recomputation();
 
   const auto tokens = m.input<std::int32_t, Batch, Seq>("tokens");
   const auto table = m.parameter<T, Vocab, Embed>("model.embed_tokens.weight", init::normal(0.02));

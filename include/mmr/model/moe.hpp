@@ -25,6 +25,7 @@ struct config {
   double balance = 0.01;          ///< weight of the loss that keeps experts equally busy
   double dropout = 0.1;
   int microbatches = 1;
+  bool recompute = false;  ///< plans may make activations of a layer again for backward instead of keeping them
 
   /// Slots of each expert for a row of the batch; a token that finds none passes by the residual.
   std::int64_t capacity() const {
@@ -40,7 +41,8 @@ struct config {
             .batch = batch,
             .vocab = vocab,
             .dropout = dropout,
-            .microbatches = microbatches};
+            .microbatches = microbatches,
+            .recompute = recompute};
   }
   void check() const {
     dense().check();
@@ -58,7 +60,7 @@ struct config {
 
 /// How the fixed schemes see the axes: the experts are split where tensors are (expert parallelism).
 inline scheme_axes scheme() {
-  return {.batch = "batch", .sequence = "seq", .tensor = {"heads", "experts", "hidden", "vocab"}};
+  return {.batch = "batch", .sequence = {"seq"}, .tensor = {"heads", "experts", "hidden", "vocab"}};
 }
 
 template <class T>

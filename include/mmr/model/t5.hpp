@@ -31,6 +31,7 @@ struct config {
   std::int64_t buckets = 32, max_distance = 128;  ///< of relative positions
   double dropout = 0.1;
   int microbatches = 1;
+  bool recompute = false;  ///< plans may make activations of a layer again for backward instead of keeping them
 
   void check() const {
     const auto at_least_one = [](const char* what, std::int64_t n, std::int64_t most = 1'000'000'000) {
@@ -59,7 +60,7 @@ struct config {
 
 /// How the fixed schemes see the axes of this model. Sequence parallelism is that of the decoder.
 inline scheme_axes scheme() {
-  return {.batch = "batch", .sequence = "seq", .tensor = {"heads", "hidden", "vocab"}};
+  return {.batch = "batch", .sequence = {"seq", "source"}, .tensor = {"heads", "hidden", "vocab"}};
 }
 
 /// Residual stream of a stack over `Positions`.
@@ -153,6 +154,7 @@ tensor<T, Batch, Seq, Vocab> logits(declaration& m, const config& c) {
   m.set(size<Hidden>(c.hidden));
   m.set(size<Buckets>(c.buckets));
   m.set_microbatches(c.microbatches);
+  if (c.recompute) m.allow_recomputation();
   parts<T> part(m, c);
 
   auto words = m.parameter<T, Vocab, Embed>("shared.weight", init::normal(1));

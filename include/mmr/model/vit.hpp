@@ -24,6 +24,7 @@ struct config {
   double dropout = 0;
   double epsilon = 1e-12;  ///< of layer norm
   int microbatches = 1;
+  bool recompute = false;  ///< plans may make activations of a layer again for backward instead of keeping them
 
   void check() const {
     constexpr auto name = "vit";
@@ -44,7 +45,7 @@ struct config {
 
 /// How the fixed schemes see the axes of this model.
 inline scheme_axes scheme() {
-  return {.batch = "batch", .sequence = "patches", .tensor = {"heads", "hidden", "classes"}};
+  return {.batch = "batch", .sequence = {"patches"}, .tensor = {"heads", "hidden", "classes"}};
 }
 
 template <class T>
@@ -81,6 +82,7 @@ tensor<T, Batch, Classes> logits(declaration& m, const config& c) {
   m.set(size<Hidden>(c.hidden));
   m.set(size<Classes>(c.classes));
   m.set_microbatches(c.microbatches);
+  if (c.recompute) m.allow_recomputation();
 
   const std::string in = "vit.embeddings.";
   const auto patches = m.input<T, Batch, Patches, Pixels>("patches");

@@ -15,7 +15,7 @@ namespace mmr {
 /// Which axes of a model the fixed schemes split: `batch` for data parallelism, `sequence` and `tensor` for Megatron-LM.
 struct scheme_axes {
   std::string batch = "batch";
-  std::string sequence = "seq";
+  std::vector<std::string> sequence = {"seq"};
   std::vector<std::string> tensor;
   friend bool operator==(const scheme_axes&, const scheme_axes&) = default;
 };
@@ -83,7 +83,7 @@ inline bool megatron_allows(bool sequence, role r, const op_info& op, axis_choic
   const auto tensor = loop_named(op, axes.tensor);
   if (tensor != unsplit) return c == tensor;
   if (r != role::other) return c == unsplit || (r == role::gradient && c == pass_partial);
-  const auto seq = loop_named(op, {axes.sequence});
+  const auto seq = loop_named(op, axes.sequence);
   if (loop_named(op, {axes.batch}) == unsplit && seq == unsplit) return true;
   return sequence && seq != unsplit ? c == seq : c == unsplit;
 }

@@ -77,6 +77,11 @@ TEST_CASE("the losses are those of Hugging Face's Vision Transformer from the sa
   for (std::size_t i = 0; i < reference.size(); ++i) CHECK(std::abs(got[i] - reference[i]) < 1e-9);
 }
 
+TEST_CASE("encoders that make their activations again train as those that keep them") {
+  same_made_again(odd_bert, mmr::bert::scheme(), made_up(29, true), "data=3", "memory");
+  same_made_again(odd_vit, mmr::vit::scheme(), made_up(5), "data=2,model=2", "memory");
+}
+
 TEST_CASE("parameters of the encoders are stored as Hugging Face stores them") {
   const auto bert = mmr::bert::training_graph<float>(odd_bert, optimizer);
   const std::string layer = "bert.encoder.layer.1.";

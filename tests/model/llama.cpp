@@ -38,6 +38,10 @@ TEST_CASE("with sequence parallelism each normed input is gathered once a pass, 
   CHECK(weights == 2 * odd.layers + 1);
 }
 
+TEST_CASE("Llama that makes its activations again trains as one that keeps them") {
+  same_made_again(odd, mmr::llama::scheme(), made_up(29), "data=2,model=2", "megatron-sp");
+}
+
 TEST_CASE("Llama with one key-value head, a tied embedding, microbatches and clipping trains on ranks as on one") {
   mmr::llama::config c{
       .kv_heads = 1, .embed = 24, .hidden = 20, .seq = 8, .vocab = 30, .tied = true, .microbatches = 2};

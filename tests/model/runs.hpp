@@ -88,6 +88,37 @@ inline void same_as_one_rank(const mmr::graph& g, const mmr::scheme_axes& axes, 
   }
 }
 
+/// A plan that makes all activations of layers again has the losses of one rank that keeps them.
+template <class Config>
+void same_made_again(Config c, const mmr::scheme_axes& axes, const mmr::input_filler& data, const std::string& spec,
+                     const std::string& name) {
+  const mmr::adamw optimizer{.weight_decay = 0.1};
+  const auto kept = training_graph<double>(c, optimizer);
+  c.recompute = true;
+  const auto again = training_graph<double>(c, optimizer);
+  CHECK(again.ordered());
+  const auto one = mmr::mesh::parse("one=1"), m = mmr::mesh::parse(spec);
+  mmr::planner alone(kept, one), planner(again, m);
+  mmr::plan_request r;
+  r.axes = axes;
+  r.seconds = 5;
+  if (name != "memory") r.scheme = name;
+  r.fixed.recompute();
+  const auto p = planner.make(r);
+  int run_again = 0, layers = 0;
+  for (mmr::op_id o = 0; o < again.ops(); ++o) {
+    run_again += again.op(o).again >= 0 && p.strategies[static_cast<std::size_t>(o)].runs();
+    layers = std::max(layers, again.op(o).where.repetition + 1);
+  }
+  CHECK(run_again >= 10 * layers);
+  const auto want = train(kept, one, make_plan(alone, "single", axes), data, 6), got = train(again, m, p, data, 6);
+  CHECK(want.losses.back() < want.losses.front());
+  REQUIRE(got.losses.size() == want.losses.size());
+  for (std::size_t i = 0; i < got.losses.size(); ++i)
+    CHECK(std::abs(got.losses[i] - want.losses[i]) <= 1e-10 * std::abs(want.losses[i]));
+  for (std::size_t i = 0; i < got.arenas.size(); ++i) CHECK(got.arenas[i] == p.per_rank[i].arena);
+}
+
 /// The shape under which a parameter is found in a checkpoint, empty where the graph has none of this name.
 inline std::vector<std::int64_t> stored_shape(const mmr::graph& g, const std::string& name) {
   for (mmr::tensor_id t = 0; t < g.tensors(); ++t) {

@@ -42,6 +42,10 @@ TEST_CASE("with accumulation and a clipped norm, too") {
   same_as_one_rank(g, mmr::moe::scheme(), c.vocab, "data=2,model=2", {"memory"}, 4);
 }
 
+TEST_CASE("a mixture of experts that makes its activations again trains as one that keeps them") {
+  same_made_again(small(4, 2), mmr::moe::scheme(), 31, "data=2,model=2", "memory");
+}
+
 TEST_CASE("tokens split by rows travel to split experts by all-to-all, and back") {
   for (const char* spec : {"data=2", "data=3", "data=4"}) {
     for (const int experts : {4, 3}) {

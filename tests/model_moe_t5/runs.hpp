@@ -85,4 +85,30 @@ inline void same_as_one_rank(const mmr::graph& g, const mmr::scheme_axes& axes, 
   }
 }
 
+/// A plan that makes all activations of layers again has the losses of one rank that keeps them.
+template <class Config>
+void same_made_again(Config c, const mmr::scheme_axes& axes, std::int64_t words, const std::string& spec,
+                     const std::string& name) {
+  const mmr::adamw optimizer{.weight_decay = 0.1};
+  const auto kept = training_graph<double>(c, optimizer);
+  c.recompute = true;
+  const auto again = training_graph<double>(c, optimizer);
+  CHECK(again.ordered());
+  const auto one = mmr::mesh::parse("one=1"), m = mmr::mesh::parse(spec);
+  mmr::planner alone(kept, one), planner(again, m);
+  auto r = asked(name, axes);
+  r.fixed.recompute();
+  const auto p = planner.make(r);
+  int run_again = 0, layers = 0;
+  for (mmr::op_id o = 0; o < again.ops(); ++o) {
+    run_again += again.op(o).again >= 0 && p.strategies[static_cast<std::size_t>(o)].runs();
+    layers = std::max(layers, again.op(o).where.repetition + 1);
+  }
+  CHECK(run_again >= 10 * layers);
+  const auto want = train(kept, one, alone.make(asked("single", axes)), words, 6), got = train(again, m, p, words, 6);
+  CHECK(want.losses.back() < want.losses.front());
+  CHECK(worst_difference(got.losses, want.losses) <= 1e-10);
+  for (std::size_t i = 0; i < got.arenas.size(); ++i) CHECK(got.arenas[i] == p.per_rank[i].arena);
+}
+
 }  // namespace mmr_test

@@ -28,6 +28,10 @@ TEST_CASE("t5 has one rank's losses under every plan") {
   same_as_one_rank(g, mmr::t5::scheme(), small.vocab, "data=3", {"memory", "zero3"});
 }
 
+TEST_CASE("t5 that makes its activations again trains as one that keeps them") {
+  same_made_again(small, mmr::t5::scheme(), small.vocab, "data=2,model=2", "memory");
+}
+
 TEST_CASE("the decoder sees all of the source, and of what is said only what came before") {
   // The loss of the first word depends on the last source word, but not on the second word said.
   auto c = small;

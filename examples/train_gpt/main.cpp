@@ -4,6 +4,8 @@
 #include "sample.hpp"
 
 #include <mmr/io/text.hpp>
+#include <mmr/plan/front.hpp>
+#include <mmr/plan/report_html.hpp>
 
 #ifdef MMR_EXAMPLE_WITH_MPI
 #include <mmr/mpi.hpp>
@@ -164,7 +166,25 @@ void show(const options& o, const planned& plans, mmr::planner& planner) {
             << std::flush;
 }
 
-void finish(const options& o, const planned& plans, const outcome& out) {
+/// The same report as plan_model's, with what was measured.
+void write_report(const options& o, const planned& plans, const outcome& out, mmr::planner& planner) {
+  mmr::report_subject about;
+  about.title = "train_gpt on " + planner.where().m.text();
+  about.facts = {std::to_string(o.model.layers) + " layers", "hidden " + std::to_string(o.model.embed),
+                 "sequence " + std::to_string(o.model.seq), "batch " + std::to_string(o.model.batch), o.precision,
+                 "runs plan " + plans.run.name + ": " + plans.run.objective + " (" + std::string(mmr::proof_of(plans.run)) + ")"};
+  if (!o.budget.empty()) about.limit.budget = static_cast<std::int64_t>(mmr::parse_bytes(o.budget));
+  about.plans = plans.table;
+  // The plan that is run is shown first.
+  const auto run = std::find_if(about.plans.begin(), about.plans.end(), [&](auto& p) { return p.strategies == plans.run.strategies; });
+  if (run != about.plans.end()) std::rotate(about.plans.begin(), run, run + 1);
+  about.front = mmr::undominated(about.plans);
+  about.run = mmr::report_run{about.plans.front().name, out.losses, {}, out.allocated, out.measured, out.tokens_per_s};
+  for (const auto& r : plans.run.per_rank) about.run->predicted.push_back(r.arena);
+  mmr::save_report(planner.where(), about, o.report);
+}
+
+void finish(const options& o, const planned& plans, const outcome& out, mmr::planner& planner) {
   if (!out.losses.empty())
     std::printf("loss %.4f -> %.4f, %.0f tokens/s\n", out.losses.front(), out.losses.back(), out.tokens_per_s);
   const auto& r = plans.run.per_rank.front();
@@ -173,6 +193,7 @@ void finish(const options& o, const planned& plans, const outcome& out) {
               static_cast<long long>(out.gained));
   if (!out.text.empty()) std::cout << "--- a sample:" << printable(out.text) << "\n---\n";
   if (!o.json.empty()) write_json(o, plans, out);
+  if (!o.report.empty()) write_report(o, plans, out, planner);
 }
 
 template <class T>
@@ -189,7 +210,7 @@ int run(const options& o, int argc, char** argv) {
     if (!o.save_plan.empty()) mmr::save_plan(plans.run, g, m, o.save_plan);
     show(o, plans, planner);
     mmr::run_ranks(m.rank_count(), [&](mmr::thread_communicator& world) { train<T>(world, g, m, plans.run, o, data, out); });
-    finish(o, plans, out);
+    finish(o, plans, out, planner);
     return 0;
   }
 #ifdef MMR_EXAMPLE_WITH_MPI
@@ -205,7 +226,7 @@ int run(const options& o, int argc, char** argv) {
       return plans.run;
     });
     train<T>(world, g, m, p, o, data, out);
-    if (world.rank() == 0) finish(o, plans, out);
+    if (world.rank() == 0) finish(o, plans, out, planner);
     return 0;
   });
 #else

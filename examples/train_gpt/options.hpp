@@ -22,7 +22,7 @@ struct options {
   std::string data = std::string(MMR_EXAMPLE_SOURCE_DIR) + "/include";
   std::string comm = "threads", plan = "memory", precision = "float", decay = "none";
   int ranks = 4;
-  std::string mesh, weights, save, save_plan, save_tokens, json, budget;
+  std::string mesh, weights, save, save_plan, save_tokens, json, report, budget;
   std::optional<double> slowdown;
   mmr::gpt::config model{.layers = 4, .heads = 4, .embed = 128, .seq = 64, .batch = 8, .vocab = 256, .dropout = 0.0};
   std::int64_t steps = 100, warmup = 0, sample = 200;
@@ -80,6 +80,7 @@ struct options {
     app.add_option("--save-plan", save_plan, "JSON file for the plan")->check(not_empty());
     app.add_option("--save-tokens", save_tokens, "safetensors file for the tokens of every step")->check(not_empty());
     app.add_option("--json", json, "JSON file for losses, speed and bytes")->check(not_empty());
+    app.add_option("--report", report, "HTML file to look at: the plans, and what the run took and learnt")->check(not_empty());
     app.add_option("--sample", sample, "bytes of text to generate at the end")->check(whole_number(0, largest));
     app.add_option("--solve-seconds", solve_seconds, "time limit of the solver, a plan")->check(within(1e-3, 1e9));
     app.add_flag("--explain", explain, "print the plan tensor by tensor");
@@ -109,7 +110,7 @@ struct options {
     named_files files;
     files.take(data);
     if (plan_is_file()) files.take(plan);
-    for (const auto* path : {&save, &save_plan, &save_tokens, &json})
+    for (const auto* path : {&save, &save_plan, &save_tokens, &json, &report})
       if (files.write(*path, path != &save && path != &save_tokens) && path == &save) files.take(mmr::optimizer_path(save).string());
   }
 };

@@ -46,6 +46,13 @@ struct plan_difference {
 };
 
 namespace detail {
+/// Where a tensor is under a strategy of its maker, in words.
+inline std::string whereabouts(const setting& s, tensor_id t, const strategy& made) {
+  const auto& info = s.g.tensor_of(t);
+  if (!is_there(s.g.op(info.producer), static_cast<std::size_t>(info.result), made)) return "not there";
+  return text(s.m, s.made_placement(t, made), axes_of(info.type)) + (made.runs() ? "" : ", kept");
+}
+
 /// Adds what resharding costs a plan, by class of the tensor that is moved.
 inline void add_moves(setting& s, const plan& p, int sign, plan_difference& d) {
   const program run(s, p.strategies, 0);
@@ -73,17 +80,20 @@ inline plan_difference diff(setting& s, const plan& a, const plan& b) {
   std::map<std::tuple<std::string, std::string, std::string>, std::size_t> known;
   for (tensor_id t = 0; t < s.g.tensors(); ++t) {
     const auto& info = s.g.tensor_of(t);
-    const auto maker = static_cast<std::size_t>(info.producer);
-    const auto from = s.made_placement(t, a.strategies[maker]), to = s.made_placement(t, b.strategies[maker]);
-    if (from == to) continue;
-    const auto axes = axes_of(info.type);
-    const auto name = shared_name(info.name, s.g.op(info.producer).where);
-    const std::tuple key{name, text(s.m, from, axes), text(s.m, to, axes)};
+    const auto& maker = s.g.op(info.producer);
+    if (maker.writes_back >= 0 && maker.out[0] == t) continue;  // the new value of a parameter lies as its states do
+    const auto &before = a.strategies[static_cast<std::size_t>(info.producer)], &after = b.strategies[static_cast<std::size_t>(info.producer)];
+    const auto name = shared_name(info.name, maker.where);
+    const std::tuple key{name, detail::whereabouts(s, t, before), detail::whereabouts(s, t, after)};
+    if (std::get<1>(key) == std::get<2>(key)) continue;
     const auto [at, fresh] = known.try_emplace(key, d.changes.size());
     if (fresh) d.changes.push_back({name, info.kind, std::get<1>(key), std::get<2>(key), 0, 0});
     auto& change = d.changes[at->second];
     ++change.times;
-    change.bytes += s.bytes(t, to, 0) - s.bytes(t, from, 0);
+    const auto held = [&](const strategy& made) {
+      return is_there(maker, static_cast<std::size_t>(info.result), made) ? s.bytes(t, s.made_placement(t, made), 0) : 0;
+    };
+    change.bytes += held(after) - held(before);
   }
   detail::add_moves(s, b, 1, d);
   detail::add_moves(s, a, -1, d);

@@ -237,6 +237,8 @@ class placement_map {
       const auto own = maker.where.block + ".*.";
       if (!maker.where.block.empty())
         if (const auto found = name.find(own); found != std::string::npos) name.erase(found, own.size());
+      // States of one parameter, which mostly lie alike, are told apart by their number alone.
+      if (const auto number = name.rfind(".state."); state && number != std::string::npos) name.resize(number + 6);
       block.names[at->second] = std::move(name);
     }
     const auto place = s_.made_placement(t, mine);

@@ -80,7 +80,12 @@ const solver = p => /^(memory|time)/.test(p.name);
 
 function drawFront(box) {
   const W = 590, H = 370, L = 62, R = 16, T = 22, B = 40;
-  const points = D.plans.map(p => ({ p, x: p.per_device.peak_live, y: p.step_time_s }));
+  let points = D.plans.map(p => ({ p, x: p.per_device.peak_live, y: p.step_time_s }));
+  // Plans that are far worse would press the others together: they are named instead.
+  const lean = Math.min(...points.map(q => q.x)), quick = Math.min(...points.map(q => q.y));
+  const far = points.filter(q => q.x > Math.max(20 * lean, ...limits.map(l => 3 * l[0])) || q.y > 8 * quick);
+  if (far.length < points.length - 1) points = points.filter(q => !far.includes(q));
+  else far.length = 0;
   const all = points.concat(D.front.map(f => ({ x: f.peak_live, y: f.step_time_s })));
   const xs = scale(all.map(q => q.x).concat(limits.map(l => l[0])), L, W - R, 0.06), ys = scale(all.map(q => q.y), H - B, T, 0.09);
   const svg = sv('svg', { viewBox: '0 0 ' + W + ' ' + H, role: 'img' });
@@ -116,6 +121,8 @@ function drawFront(box) {
     svg.append(label(x + at[0], y + at[1], q.p.name, { 'text-anchor': at[2], 'font-weight': solver(q.p) ? 600 : 400 }));
   }
   box.append(svg);
+  if (far.length)
+    box.append(el('p', { class: 'note', style: 'margin:6px 0 0' }, 'Off the chart: ' + far.map(q => q.p.name + ' (' + bytes(q.x) + ', ' + seconds(q.y) + ')').join(', ')));
 }
 function summary(p) {
   const d = p.per_device;
@@ -218,29 +225,57 @@ function pill(how, axis) {
   if (how === 'P') return el('span', { class: 'pill sum', title: 'partial sums along ' + axis }, 'partial');
   return el('span', { class: 'pill', style: 'background:' + hues[splits.indexOf(how) % hues.length], title: 'split on ' + how + ' along ' + axis }, how);
 }
+// Moves of one kind together; "all-gather over a, all-gather over b" in short.
+function together(moves) {
+  const all = [];
+  for (const [how, to, sent, time] of moves) {
+    let m = all.find(x => x.how === how);
+    if (!m) all.push(m = { how, to: [], sent: 0, time: 0, short: how.replaceAll(' over ', ' ') });
+    m.to.push(to);
+    m.sent += sent;
+    m.time += time;
+  }
+  for (const m of all) {
+    const kinds = [];
+    for (const step of m.how.split(', ')) {
+      const [kind, axis] = step.split(' over ');
+      const last = kinds[kinds.length - 1];
+      if (last && last[0] === kind) last.push(axis); else kinds.push([kind, axis]);
+    }
+    m.short = kinds.map(k => k[0] + ' ' + k.slice(1).join('+')).join(', ');
+  }
+  return all;
+}
 const sections = ['Inputs', 'Parameters', 'Optimizer state', 'Gradients', 'Activations, forward', 'Activations, backward'];
 function drawMap(p) {
   const box = $('map');
   box.replaceChildren();
   for (const card of [...p.map].sort((a, b) => (a.block === '') - (b.block === ''))) {
     if (card.rows.length === 0) continue;
-    const table = el('table', { class: 'map' });
+    const table = el('table', { class: card.columns.length > 1 ? 'map many' : 'map' });
     const alike = c => card.block === '' ? '' : c.first === c.last ? card.block + '.' + c.first : card.block + '.' + c.first + ' to ' + c.last + '  \u00d7' + (c.last - c.first + 1);
     table.append(el('tr', {}, [el('th', { class: 'block' }, card.block === '' ? 'Outside of the layers' : 'Layers ' + card.block)].concat(
-      card.columns.map(c => el('th', {}, [alike(c), ' ', el('span', { class: 'place' }, D.mesh.map(m => el('span', { class: 'pill', style: 'color:var(--soft)' }, m[0] + ' ' + m[1])))])))));
+      card.columns.map(c => el('th', {}, [el('div', {}, alike(c)), el('span', { class: 'place' }, D.mesh.map(m => el('span', { class: 'pill', style: 'color:var(--soft)' }, m[0] + ' ' + m[1])))])))));
     let section = -1;
     for (const row of card.rows) {
       if (row.section !== section) table.append(el('tr', { class: 'section' }, el('td', { colspan: card.columns.length + 1 }, sections[section = row.section])));
-      const few = card.columns.length <= 2;
-      table.append(el('tr', {}, [el('td', { class: 'name', title: row.name }, row.name + (row.times > 1 ? ' \u00d7' + row.times : ''))].concat(row.cells.map(c => {
+      const few = card.columns.length === 1;
+      table.append(el('tr', {}, [el('td', { class: 'name', title: row.name }, row.name + (row.times > 1 ? ' \u00d7' + row.times : ''))].concat(row.cells.map((c, k) => {
         if (!c) return el('td', {}, '\u2013');
+        // What differs from the column before should be seen at once.
+        const before = k > 0 ? row.cells[k - 1] : null;
+        if (before && JSON.stringify([before.place, before.bytes, before.moves]) === JSON.stringify([c.place, c.bytes, c.moves]))
+          return el('td', { class: 'same' }, 'the same');
         const cell = el('div', { class: 'cell' }, [el('span', { class: 'place' }, c.place.map((how, a) => pill(how, D.mesh[a][0]))), el('span', { class: 'bytes' }, bytes(c.bytes))]);
-        if (c.redundant > 0.02 * c.bytes) cell.append(el('span', { class: 'waste' }, bytes(c.redundant) + ' redundant'));
-        const shown = few ? c.moves.slice(0, 3) : c.moves.slice(0, 1);
-        for (const [how, to, sent, time] of shown)
-          cell.append(el('span', { class: 'move', tip: how + '\nfor ' + to + '\nsends ' + bytes(sent) + ' in ' + seconds(time) + ' a step' }, ['\u2192 ', el('b', {}, how.replaceAll(' over ', ' ')), ' ' + bytes(sent)]));
-        if (c.moves.length > shown.length)
-          cell.append(el('span', { class: 'move', tip: c.moves.slice(shown.length).map(m => m[0] + ' for ' + m[1] + ', sends ' + bytes(m[2])).join('\n') }, '+' + (c.moves.length - shown.length)));
+        if (c.redundant > 0.02 * c.bytes) {
+          if (few) cell.append(el('span', { class: 'waste' }, bytes(c.redundant) + ' redundant'));
+          fill(cell.children[1], { class: 'bytes over', tip: bytes(c.redundant) + ' redundant' });
+        }
+        const moves = together(c.moves), shown = moves.slice(0, few ? 2 : 1);
+        for (const m of shown)
+          cell.append(el('span', { class: 'move', tip: m.how + '\nfor ' + m.to.join('\nand ') + '\nsends ' + bytes(m.sent) + ' in ' + seconds(m.time) + ' a step' }, ['\u2192 ' + bytes(m.sent) + ' ', el('b', {}, m.short + (m.to.length > 1 ? ' \u00d7' + m.to.length : ''))]));
+        if (moves.length > shown.length)
+          cell.append(el('span', { class: 'move', tip: moves.slice(shown.length).map(m => m.how + ' for ' + m.to.join(' and ') + ', sends ' + bytes(m.sent)).join('\n') }, '+' + (moves.length - shown.length)));
         return el('td', {}, cell);
       }))));
     }

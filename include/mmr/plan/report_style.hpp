@@ -22,7 +22,7 @@ main { max-width: 1240px; margin: 0 auto; padding: 20px 24px 60px; }
 h1 { font-size: 22px; margin: 0 0 2px; font-weight: 650; }
 h2 { font-size: 16px; margin: 0 0 2px; font-weight: 650; }
 .facts { color: var(--soft); margin: 0 0 14px; }
-.facts span + span::before { content: " \00b7 "; }
+.facts span + span::before { content: "\00b7"; margin: 0 7px; }
 .note { color: var(--soft); margin: 0 0 8px; font-size: 13px; max-width: 100ch; }
 section { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 14px 16px; margin: 14px 0; }
 .two { display: grid; grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); gap: 14px; align-items: stretch; }
@@ -36,7 +36,7 @@ table.figures tr.asked td { font-weight: 600; }
 .yes { color: var(--good); } .no { color: var(--bad); }
 .scroll { overflow-x: auto; }
 svg { display: block; width: 100%; height: auto; overflow: visible; }
-svg text { fill: var(--ink); font-size: 12px; font-family: inherit; }
+svg text { paint-order: stroke; stroke: var(--card); stroke-width: 3px; stroke-linejoin: round; fill: var(--ink); font-size: 12px; font-family: inherit; }
 svg text.soft { fill: var(--soft); font-size: 11px; }
 svg text.limit { fill: var(--limit); font-size: 11px; }
 .grid { stroke: var(--grid); } .axis { stroke: var(--line); } .limitline { stroke: var(--limit); stroke-dasharray: 5 4; stroke-width: 1.5; }
@@ -60,14 +60,17 @@ table.map th.block { color: var(--ink); font-weight: 650; font-size: 13.5px; }
 table.map td { padding: 1px 8px; vertical-align: middle; }
 table.map tr.section td { color: var(--soft); padding-top: 8px; font-size: 12px; }
 table.map td.name { white-space: nowrap; max-width: 250px; overflow: hidden; text-overflow: ellipsis; }
-.cell { display: flex; gap: 8px; align-items: center; flex-wrap: wrap; }
+.cell { display: flex; gap: 8px; align-items: center; white-space: nowrap; }
 .place { display: inline-flex; gap: 2px; }
-.pill { display: inline-block; min-width: 62px; text-align: center; border-radius: 4px; padding: 1px 6px; font-size: 11px; line-height: 16px; color: #fff; white-space: nowrap; }
+.pill { display: inline-block; min-width: 58px; text-align: center; border-radius: 4px; padding: 1px 6px; font-size: 11px; line-height: 16px; color: #fff; white-space: nowrap; }
 .pill.whole { background: var(--whole); color: var(--whole-ink); }
 .pill.sum { background: repeating-linear-gradient(45deg, var(--whole), var(--whole) 4px, var(--line) 4px, var(--line) 8px); color: var(--ink); }
 .bytes { font-variant-numeric: tabular-nums; min-width: 62px; text-align: right; }
 .waste { color: var(--bad); font-size: 11px; }
-.move { border: 1px solid var(--line); border-radius: 10px; padding: 0 8px; font-size: 11px; line-height: 17px; color: var(--soft); white-space: nowrap; }
+.bytes.over { color: var(--bad); }
+.same { color: var(--soft); font-size: 11px; }
+table.map.many .move { max-width: 215px; }
+.move { overflow: hidden; text-overflow: ellipsis; max-width: 340px; border: 1px solid var(--line); border-radius: 10px; padding: 0 8px; font-size: 11px; line-height: 17px; color: var(--soft); white-space: nowrap; }
 .move b { color: var(--ink); font-weight: 550; }
 )css";
 

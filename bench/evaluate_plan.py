@@ -3,7 +3,7 @@
 
     bench/evaluate_plan.py [--self-test] FILE ...
 
-Written from the definitions in docs/design.md and shares no code with the library. It computes every figure anew: the
+Written from the definitions in docs/figures.md, and shares no code with the library. It computes every figure anew: the
 placements that follow from strategies, the cheapest sequence of collectives for each edge (a Dijkstra of its own), live
 intervals, what works in place, the bytes of each step, class and rank, redundancy, seconds by roofline and by the formulas of
 the collectives, and whether the buffers lie apart in the arena. Bytes must agree exactly, seconds to one part in 10^9.
@@ -13,7 +13,6 @@ The exit status is 1 where anything differs."""
 import argparse
 import bisect
 import collections
-import copy
 import fractions
 import heapq
 import json
@@ -182,7 +181,8 @@ class Evaluation:
             for t, *walked in op["in"] + op["out"] + op["state"]:
                 self.same(f"extents of {self.tensors[t]['name']} in {op['name']}", self.tensors[t]["extents"],
                           [loops[l][1] for l in walked])
-                self.same(f"axes of {self.tensors[t]['name']} in {op['name']}", self.tensors[t]["axes"], [loops[l][0] for l in walked])
+                if op.get("kind") != "rename":  # which gives an axis another name
+                    self.same(f"axes of {self.tensors[t]['name']} in {op['name']}", self.tensors[t]["axes"], [loops[l][0] for l in walked])
             for n, choice in zip(self.mesh.sizes, op["along"]):
                 if choice == "none" or op["does"] == "absent":
                     continue
@@ -537,89 +537,9 @@ def evaluate(described):
         return [f"the description is damaged: {type(problem).__name__} {problem}"]
 
 
-# ---- self-test: one change at a time, each of which must be seen ----
-
-def mutations(d):
-    """Yields (what is changed, changed description)."""
-    def changed(what, change):
-        other = copy.deepcopy(d)
-        return [(what, other)] if change(other) is not False else []
-
-    def first(items, wanted):
-        return next((i for i, x in enumerate(items) if wanted(x)), None)
-
-    ops, ranks = d["operators"], d["claims"]["ranks"]
-    running = [o for o, op in enumerate(ops) if op["phase"] != "source" and op["does"] == "run"]
-
-    def give_another_loop(o, axis):
-        loops = [l for l, (_, extent, may) in enumerate(ops[o]["loops"]) if may and extent > 1]
-        others = [c for c in ["none", *loops] if c != ops[o]["along"][axis]]
-
-        def change(x):
-            x["operators"][o]["along"][axis] = others[-1]
-        return changed(f"strategy of {ops[o]['name']} along mesh axis {axis}", change)
-
-    for axis, size in enumerate(a["size"] for a in d["mesh"]["axes"]):
-        if size == 1:
-            continue
-        for o in running[:: max(1, len(running) // 8)]:
-            if any(may and extent > 1 for _, extent, may in ops[o]["loops"]):
-                yield from give_another_loop(o, axis)
-    routed = [(o, i) for o in running for i, route in enumerate(ops[o]["routes"]) if route]
-    for o, i in routed[:: max(1, len(routed) // 4)]:
-        yield from changed(f"a step less on the way to {ops[o]['name']}", lambda x: x["operators"][o]["routes"][i].pop())
-    # There and back again: it arrives, but is not the cheapest way.
-    still = first(ops, lambda op: op["phase"] != "source" and op["does"] == "run" and op["in"] and op["routes"][0] == [] and len(op["in"][0]) > 1
-                  and all(c == "none" for c in op["along"]) and all(c == "none" for c in ops[d["tensors"][op["in"][0][0]]["made_by"]]["along"]))
-    if still is not None:
-        yield from changed("a detour", lambda x: x["operators"][still]["routes"].__setitem__(0, [["slice", 0, 0], ["all-gather", 0, -1]]))
-    some = [t for t, info in enumerate(d["tensors"]) if info["extents"]]
-    for t in some[:: max(1, len(some) // 4)]:
-        yield from changed(f"an extent of {d['tensors'][t]['name']}", lambda x: x["tensors"][t]["extents"].__setitem__(0, x["tensors"][t]["extents"][0] + 1))
-        yield from changed(f"element bytes of {d['tensors'][t]['name']}", lambda x: x["tensors"][t].__setitem__("element_bytes", 3))
-    lasting = first(d["tensors"], lambda t: t.get("persistent") and t["class"] == "parameter")
-    yield from changed("a parameter that does not last", lambda x: x["tensors"][lasting].pop("persistent"))
-    reusing = [o for o in running if any(r >= 0 for r in ops[o]["reuse"])]
-    in_place = first(reusing, lambda o: "writes_back" not in ops[o] and not any(
-        b[4] == d["tensors"][ops[o]["out"][0][0]]["made_by"] and b[4 - 0] == ops[o]["out"][0][0] for b in ranks[0]["buffers"]))
-    if in_place is not None:
-        o = reusing[in_place]
-        owned = {b[4] for b in ranks[0]["buffers"]}
-        if ops[o]["reuse"][0] >= 0 and ops[o]["out"][0][0] not in owned:
-            yield from changed(f"{ops[o]['name']} not in place", lambda x: x["operators"][o].__setitem__("reuse", [-1] * len(ops[o]["reuse"])))
-    product = first(ops, lambda op: op.get("kind") == "contract" and op["does"] == "run")
-    if product is not None:
-        yield from changed("flops of a product", lambda x: x["operators"][product].__setitem__("flops", ops[product]["flops"] + 2))
-    busy = max(running, key=lambda o: ops[o]["flops"])
-    yield from changed("flops of the busiest operator", lambda x: x["operators"][busy].__setitem__("flops", 4 * ops[busy]["flops"] + 1e9))
-    yield from changed("microbatches", lambda x: x.__setitem__("microbatches", x["microbatches"] + 1))
-    yield from changed("bandwidth of memory", lambda x: x["mesh"]["device"].__setitem__("memory_bytes_per_second", 0.5 * x["mesh"]["device"]["memory_bytes_per_second"]))
-    used = {step[1] for o, i in routed for step in ops[o]["routes"][i] if step[0] in ("all-gather", "all-reduce", "reduce-scatter", "all-to-all")}
-    for axis in used:
-        for what in ("latency_seconds", "seconds_per_byte"):
-            yield from changed(f"{what} of mesh axis {axis}", lambda x: x["mesh"]["axes"][axis].__setitem__(what, 1.01 * x["mesh"]["axes"][axis][what]))
-    for what in ("step_time_s", "compute_s"):
-        yield from changed(f"{what} by 10^-8", lambda x: x["claims"].__setitem__(what, x["claims"][what] * (1 + 1e-8)))
-    yield from changed("sent_bytes", lambda x: x["claims"].__setitem__("sent_bytes", x["claims"]["sent_bytes"] + 1))
-    yield from changed("a bound above the plan", lambda x: x["claims"].__setitem__("lower_bound", 1e30))
-    for what in ("parameters", "gradients", "optimizer", "activations", "peak_live", "peak_step", "arena", "laid_out"):
-        yield from changed(what, lambda x: x["claims"]["ranks"][0].__setitem__(what, x["claims"]["ranks"][0][what] + 1))
-    yield from changed("redundant", lambda x: x["claims"]["ranks"][-1].__setitem__("redundant", x["claims"]["ranks"][-1]["redundant"] + 2))
-    yield from changed("the peak in the list", lambda x: x["claims"]["peak_live"].__setitem__(0, x["claims"]["peak_live"][0] - 1))
-    steps = len(ranks[0]["live"])
-    yield from changed("live bytes of a step", lambda x: x["claims"]["ranks"][0]["live"].__setitem__(steps // 2, 0))
-    buffers = ranks[0]["buffers"]
-    full = [b for b, x in enumerate(buffers) if x[1] > 0]
-    for b in full[:: max(1, len(full) // 4)]:
-        for what, at, by in (("size", 1, 1), ("begin", 2, -1), ("end", 3, 1)):
-            yield from changed(f"{what} of buffer {b}", lambda x: x["claims"]["ranks"][0]["buffers"][b].__setitem__(at, buffers[b][at] + by))
-    yield from changed("a buffer less", lambda x: x["claims"]["ranks"][0]["buffers"].pop(full[0]))
-    yield from changed("a buffer twice", lambda x: x["claims"]["ranks"][0]["buffers"].append(buffers[full[0]]))
-    together = next(((a, b) for a in full for b in full if a != b and buffers[a][2] <= buffers[b][2] < buffers[a][3]), None)
-    yield from changed("an offset that is taken", lambda x: x["claims"]["ranks"][0]["buffers"][together[1]].__setitem__(0, buffers[together[0]][0]))
-
-
 def self_test(name, described):
+    from plan_mutations import mutations  # beside this file
+
     count = unseen = 0
     for what, changed in mutations(described):
         count += 1

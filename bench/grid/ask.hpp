@@ -110,9 +110,12 @@ inline std::vector<question> questions_within(const mmr::plan_request& base, std
           {"memory within 5%, " + std::string(text), both}};
 }
 
-/// Whether what was found impossible is known to be possible. `least_peak` was found by another plan.
+/// Whether the time ran out before any plan within the limits was found, and the refusal says so.
+inline bool not_found_in_time(const answer& a) { return !a.plan && a.refusal.find(" was found in ") != std::string::npos; }
+
+/// Whether what is said to be impossible is known to be possible. `least_peak` was found by another plan.
 inline std::string contradiction(const question& q, const answer& a, std::int64_t least_peak, bool least_is_proved) {
-  if (q.request.slowdown || !q.request.budget) return "";
+  if (q.request.slowdown || !q.request.budget || not_found_in_time(a)) return "";
   if (!a.plan && *q.request.budget >= least_peak)
     return "is refused though a plan of " + std::to_string(least_peak) + " bytes is known: " + a.refusal;
   if (a.plan && least_is_proved && a.peak() < least_peak) return "takes less than was proved to be the least";

@@ -92,8 +92,8 @@ class run {
   int summary() {
     std::cout << counts_["asked"] << " combinations asked twice: " << counts_["plans"] << " plans, " << counts_["refusals"]
               << " refusals; " << counts_["proved"] << " proved (" << counts_["proved differ"] << " of them differ), "
-              << counts_["asked"] - counts_["proved"] << " cut by the clock (" << counts_["cut differ"] << " of them differ); "
-              << counts_["promises broken"] << " promises broken\n";
+              << counts_["asked"] - counts_["proved"] << " cut by the clock (" << counts_["cut differ"] << " of them differ, in "
+              << counts_["not found in time"] << " nothing was found in time); " << counts_["promises broken"] << " promises broken\n";
     return counts_["promises broken"] > 0 ? 1 : 0;
   }
 
@@ -119,6 +119,7 @@ class run {
     ++counts_[first.plan ? "plans" : "refusals"];
     if (proved) ++counts_["proved"];
     if (!same) ++counts_[proved ? "proved differ" : "cut differ"];
+    if (grid::not_found_in_time(first)) ++counts_["not found in time"];
     std::string file = "-", figures = first.refusal;
     if (first.plan) {
       char text[128];

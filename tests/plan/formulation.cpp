@@ -18,13 +18,14 @@ std::int64_t peak_of(const std::vector<std::int64_t>& bytes) {
 void check_agreement(const mmr::graph& g, const mmr::mesh& m, int draws) {
   INFO("mesh " << m.text() << ", " << g.ops() << " operators");
   mmr::setting s(g, m);
-  const auto apart = mmr::formulate(s, {}, mmr::repeated::apart), alike = mmr::formulate(s);
-  for (const auto* f : {&apart, &alike}) mmr::solve::validate(f->problem);
+  const auto apart = mmr::formulate(s, {}, mmr::repeated::apart), alike = mmr::formulate(s),
+             classes = mmr::formulate(s, {}, mmr::repeated::in_classes);
+  for (const auto* f : {&apart, &alike, &classes}) mmr::solve::validate(f->problem);
   REQUIRE(static_cast<int>(apart.problem.nodes.size()) == g.ops());
   REQUIRE(apart.problem.steps == s.live.steps());
   std::mt19937 random(static_cast<unsigned>(g.ops() * 100 + m.rank_count()));
   for (int draw = 0; draw < draws; ++draw) {
-    const auto& f = draw % 2 ? alike : apart;
+    const auto& f = draw % 3 == 0 ? apart : draw % 3 == 1 ? alike : classes;
     const auto pick = any_choice(s, f, random);
     mmr::plan p;
     p.strategies = f.chosen(pick);
@@ -77,7 +78,13 @@ TEST_CASE("problem and program agree where results of blocks are kept or made ag
     check_agreement(skipping(1), mmr::mesh::parse(spec), 20);
     check_agreement(skipping(4, 2), mmr::mesh::parse(spec), 20);
   }
-  check_agreement(gpt({.layers = 9, .dropout = 0.1, .recompute = true}), mmr::mesh::parse("a=2,b=2"), 8);
+  const auto many = gpt({.layers = 24, .dropout = 0.1, .microbatches = 2, .recompute = true});
+  check_agreement(many, mmr::mesh::parse("a=2,b=2"), 15);
+  // Layers in classes of 1, 2, 4, 8 and the other 9: within the larger ones the first and the last few are looked at.
+  mmr::setting s(many, mmr::mesh::parse("a=2"));
+  const auto alike = mmr::formulate(s), classes = mmr::formulate(s, {}, mmr::repeated::in_classes);
+  CHECK(classes.problem.nodes.size() == alike.problem.nodes.size() + 4 * 11);
+  CHECK(classes.problem.steps < s.live.steps() * 3 / 4);
 }
 
 TEST_CASE("of many layers the first and the last few are looked at, and the peak is among them") {

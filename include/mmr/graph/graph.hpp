@@ -163,4 +163,11 @@ class graph {
   std::vector<tensor_info> tensors_;
 };
 
+/// Whether a step leaves the choice between keeping results and making them again.
+inline bool recomputes(const graph& g) {
+  for (op_id o = 0; o < g.ops(); ++o)
+    if (g.op(o).again >= 0) return true;
+  return false;
+}
+
 }  // namespace mmr

@@ -3,10 +3,33 @@
 
 #include <mmr/plan/buffers.hpp>
 
+#include <bit>
 #include <map>
 #include <set>
+#include <string>
 
 namespace mmr::detail {
+
+/// Repetitions of a block by classes of one, two, four, ... from the last one on, so that any number of them is a sum of
+/// classes; or all in one class. The last ones are kept apart from each other as running again gains the least there.
+class repetition_classes {
+ public:
+  repetition_classes(const graph& g, bool several) : several_(several) {
+    for (op_id o = 0; o < g.ops(); ++o) {
+      auto& last = last_[g.op(o).where.block];
+      last = std::max(last, g.op(o).where.repetition);
+    }
+  }
+  std::string name_of(const block_position& where) const {
+    if (!several_) return "";
+    const auto from_last = static_cast<unsigned>(last_.at(where.block) - where.repetition);
+    return std::to_string(std::bit_width(from_last + 1));
+  }
+
+ private:
+  bool several_;
+  std::map<std::string, int> last_;
+};
 
 /// A table of bytes of a node or an edge (the other is -1), and when a member of its group holds them.
 struct held {
@@ -19,13 +42,15 @@ struct held {
 /// repetition to repetition these counts mostly grow or fall by the same number for every table (activations are kept for
 /// the layers before, gradients for the layers after). What is held at such a step is at most a weighted mean of what is
 /// held at the corresponding steps of two other repetitions, and so at most the greater of them: the step can be left out.
-inline std::vector<int> steps_that_count(const setting& s, const std::vector<held>& all) {
+/// Repetitions are compared within their class, where what runs again is chosen by classes.
+inline std::vector<int> steps_that_count(const setting& s, const std::vector<held>& all, const repetition_classes& classes) {
   const int steps = s.live.steps();
   // Steps of one position in its block, by repetition.
   std::map<std::string, std::vector<std::pair<int, int>>> rows;
   for (int t = 0; t < steps; ++t) {
     const auto& where = s.g.op(s.live.schedule[static_cast<std::size_t>(t)]).where;
-    if (!where.block.empty()) rows[where.block + '|' + where.position].push_back({where.repetition, t});
+    if (!where.block.empty())
+      rows[where.block + '|' + classes.name_of(where) + '|' + where.position].push_back({where.repetition, t});
   }
   struct candidate {
     int step, low, high;          // left out if at most the mean of steps low and high

@@ -19,8 +19,9 @@ namespace mmr {
 /// Whether an operator may take a strategy; pins and baselines are such restrictions.
 using restriction = std::function<bool(op_id, const op_info&, const strategy&)>;
 
-/// Whether corresponding operators of a block's repetitions take one strategy, or each its own.
-enum class repeated : bool { apart, alike };
+/// Whether corresponding operators of a block's repetitions take one strategy, or each its own. `in_classes`: they take one,
+/// but what runs again for backward is chosen for each class of repetitions, so that any number of them may.
+enum class repeated : std::uint8_t { apart, alike, in_classes };
 
 /// The problem, with what is needed to read its solution.
 struct formulation {
@@ -74,13 +75,13 @@ struct classes {
 class formulating {
  public:
   /// `key_of` names the group of each operator.
-  formulating(setting& s, const restriction& allowed, std::function<std::string(op_id)> key_of)
-      : s_(s), allowed_(allowed), key_of_(std::move(key_of)) {}
+  formulating(setting& s, const restriction& allowed, std::function<std::string(op_id)> key_of, bool in_classes = false)
+      : s_(s), allowed_(allowed), key_of_(std::move(key_of)), in_classes_(in_classes) {}
 
   /// At the steps that count. Parallel edges that see the same classes become one.
   formulation run() {
     walk();
-    f_.steps = steps_that_count(s_, held_);
+    f_.steps = steps_that_count(s_, held_, repetition_classes(s_.g, in_classes_));
     charge();
     f_.instances.clear();
     std::vector<int> same(f_.choices.size());
@@ -279,6 +280,7 @@ class formulating {
   setting& s_;
   const restriction& allowed_;
   std::function<std::string(op_id)> key_of_;
+  bool in_classes_;
   formulation f_;
   std::map<std::string, int> index_;
   std::vector<op_id> first_;                      // member of each group
@@ -305,12 +307,16 @@ inline std::string position_of(const op_info& op) {
 /// naming the operator, where the restriction leaves it no strategy.
 inline formulation formulate(setting& s, const restriction& allowed = {}, repeated repetitions = repeated::alike,
                              const std::vector<op_id>& apart = {}) {
-  return detail::formulating(s, allowed, [&](op_id o) {
-           const auto& op = s.g.op(o);
-           const bool own = repetitions == repeated::apart || op.where.block.empty() ||
-                            std::find(apart.begin(), apart.end(), o) != apart.end();
-           return own ? detail::own_group(o) : detail::position_of(op);
-         }).run();
+  const bool in_classes = repetitions == repeated::in_classes && recomputes(s.g);
+  const detail::repetition_classes classes(s.g, in_classes);
+  const auto key_of = [&](op_id o) {
+    const auto& op = s.g.op(o);
+    const bool own = repetitions == repeated::apart || op.where.block.empty() ||
+                     std::find(apart.begin(), apart.end(), o) != apart.end();
+    if (own) return detail::own_group(o);
+    return detail::position_of(op) + (op.again >= 0 ? '|' + classes.name_of(op.where) : "");
+  };
+  return detail::formulating(s, allowed, key_of, in_classes).run();
 }
 
 }  // namespace mmr

@@ -51,7 +51,7 @@ class planner {
 
   /// The problem of a request, for those who want to solve it themselves.
   formulation formulated(const plan_request& r) {
-    return formulate(*s_, allowed(r), repeated::alike, r.fixed.singled_out(s_->g));
+    return formulate(*s_, allowed(r), repeated::in_classes, r.fixed.singled_out(s_->g));
   }
   /// What the scheme and the pins of a request leave.
   restriction allowed(const plan_request& r) const {

@@ -37,6 +37,13 @@ std::string count_text(double n) {
   return mmr::detail::three_digits(n);
 }
 
+std::string size_text(const mmr::solve::sizes& n) {
+  return std::to_string(n.nodes) + " nodes, " + std::to_string(n.strategies) + " strategies, " + std::to_string(n.variables) + " variables";
+}
+nlohmann::ordered_json size_json(const mmr::solve::sizes& n) {
+  return {{"nodes", n.nodes}, {"strategies", n.strategies}, {"edges", n.edges}, {"variables", n.variables}};
+}
+
 void write_json(const options& o, const devices& d, const mmr::memory_limit& limit, const planned& plans, std::int64_t floor,
                 double parameter_count) {
   nlohmann::ordered_json j;
@@ -53,6 +60,8 @@ void write_json(const options& o, const devices& d, const mmr::memory_limit& lim
   j["lower_bound"] = plans.asked.lower_bound;
   j["lower_bound_unit"] = mmr::unit_of(plans.asked.minimised);
   j["zero_redundancy_floor"] = floor;
+  j["problem"] = {{"unfolded", size_json(plans.asked.unfolded)}, {"folded", size_json(plans.asked.folded)},
+                  {"reduced", size_json(plans.asked.reduced)}};
   j["solve_s"] = plans.seconds;
   std::fflush(stdout);  // the JSON may go there too
   mmr::write_text_file(o.json, j.dump(1) + "\n");
@@ -83,6 +92,8 @@ int run(const options& o, bool mesh_given) {
   std::cout << "\nasked for '" << asked.name << "': " << asked.objective << " (" << mmr::proof_of(asked) << "; at least "
             << (asked.minimised == mmr::goal::memory ? mmr::format_bytes(asked.lower_bound) : mmr::format_seconds(asked.lower_bound))
             << " is proved), all plans in " << mmr::format_seconds(plans.seconds) << "\n";
+  std::cout << "the problem: " << size_text(asked.unfolded) << "; equal layers as one: " << size_text(asked.folded)
+            << "; reduced: " << size_text(asked.reduced) << "\n";
   if (o.explain) mmr::explain(std::cout << "\n", planner.where(), asked);
   if (other) mmr::print_diff(std::cout << "\n", mmr::diff(planner.where(), *other, asked), other->name + " (" + o.diff + ")", asked.name);
   std::cout << std::flush;

@@ -69,7 +69,7 @@ table.map td.name { white-space: nowrap; max-width: 250px; overflow: hidden; tex
 .waste { color: var(--bad); font-size: 11px; }
 .bytes.over { color: var(--bad); }
 .same { color: var(--soft); font-size: 11px; }
-table.map.many .move { max-width: 215px; }
+table.map.many .move { max-width: 280px; }
 .move { overflow: hidden; text-overflow: ellipsis; max-width: 340px; border: 1px solid var(--line); border-radius: 10px; padding: 0 8px; font-size: 11px; line-height: 17px; color: var(--soft); white-space: nowrap; }
 .move b { color: var(--ink); font-weight: 550; }
 )css";

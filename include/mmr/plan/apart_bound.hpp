@@ -26,7 +26,10 @@ inline std::function<std::string(op_id)> groups_by_turns(const setting& s, std::
   return [&s, steps, last](op_id o) {
     const auto& op = s.g.op(o);
     const auto& where = op.where;
-    if (where.block.empty() || where.repetition < ends || where.repetition > last.at(where.block) - ends) return own_group(o);
+    if (where.block.empty()) return own_group(o);
+    const int end = last.at(where.block) + 1 - ends;
+    const bool repeats = end - ends >= 4;  // each of the two kinds stands for two repetitions at least
+    if (!repeats || where.repetition < ends || where.repetition >= end) return own_group(o);
     const auto place = [&](int step) {
       return std::to_string(std::lower_bound(steps.begin(), steps.end(), step) - steps.begin()) + ' ';
     };
@@ -34,8 +37,8 @@ inline std::function<std::string(op_id)> groups_by_turns(const setting& s, std::
     const int step = s.live.position[static_cast<std::size_t>(o)];
     if (step >= 0) key += place(step) + place(step + 1);
     const auto add = [&](const lifetime& life) {
-      const auto begin = place(life.begin), end = place(life.end);
-      key += begin == end ? "- " : begin + end;
+      const auto from = place(life.begin), to = place(life.end);
+      key += from == to ? "- " : from + to;
     };
     for (const auto* made : {&op.out, &op.state})
       for (auto t : *made) add(s.live.life[static_cast<std::size_t>(t)]);

@@ -67,7 +67,7 @@ TEST_CASE("ranks that stand for others have their memory, whatever the plan") {
 
 TEST_CASE("the front goes from the leanest plan to the fastest, and no plan of it is beaten") {
   const auto g = small_gpt();
-  const auto m = gpus("data=2,model=2");
+  const auto m = gpus("data=3");
   mmr::planner planner(g, m);
   std::vector<int> heard;
   const auto front = mmr::pareto_front(planner, request(), 4, [&](int n) { heard.push_back(n); });

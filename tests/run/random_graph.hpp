@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <mmr/auto_parallel.hpp>
+#include <optional>
 #include <set>
 #include <string>
 #include <variant>
@@ -201,11 +202,94 @@ class random_graph {
     return names;
   }
 
+  /// Causal or not, to its own positions or others, of queries that share keys and values or do not.
   bool attention() {
-    const auto q = pick(4);
+    auto q = pick(4);
     if (q < 0) return false;
-    const auto d = dims_of(q);
-    keep_results(mmr::op::attention{}, {q, some_over(d, 1), some_over(d, 1)});
+    auto of_keys = dims_of(q);
+    if (of_keys.size() == 5) of_keys.erase(of_keys.begin() + 3);
+    if (const auto group = another(dims_of(q)); group && dims_of(q).size() == 4 && dice_.one_in(3)) {
+      auto grouped = of_keys;
+      grouped.insert(grouped.begin() + 3, *group);
+      if (count(grouped) <= most_elements_) q = some_over(grouped, 1);
+    }
+    bool causal = !dice_.one_in(3);
+    if (const auto keys = another(dims_of(q)); keys && dice_.one_in(3)) {
+      auto cross = of_keys;
+      cross[1] = *keys;
+      if (count(cross) <= most_elements_) of_keys = cross, causal = false;
+    }
+    mmr::op::attention op{causal, {}};
+    if (dice_.one_in(4)) op.scale = 0.7;
+    keep_results(op, {q, some_over(of_keys, 1), some_over(of_keys, 1)});
+    return true;
+  }
+
+  /// An axis that these dimensions lack.
+  std::optional<mmr::dimension> another(const dims& d) {
+    dims fit;
+    for (const auto& a : axes_)
+      if (!has(d, a.axis)) fit.push_back(a);
+    if (fit.empty()) return {};
+    return dice_.pick(fit);
+  }
+
+  bool turn() {
+    const auto x = pick(2);
+    if (x < 0 || dims_of(x).back().extent % 2 != 0) return false;
+    const auto& d = dims_of(x);
+    keep_results(mmr::op::rotary{d[dice_.below(d.size() - 1)].axis, 10}, {x});
+    return true;
+  }
+
+  bool rename() {
+    const auto x = pick(1);
+    if (x < 0) return false;
+    const auto from = dice_.pick(dims_of(x));
+    for (const auto& to : axes_)
+      if (!has(dims_of(x), to.axis) && to.extent == from.extent) {
+        keep_results(mmr::op::rename{from.axis, to}, {x});
+        return true;
+      }
+    return false;
+  }
+
+  bool distances() {
+    const auto x = pick(4);
+    if (x < 0 || dims_of(x).size() != 4) return false;
+    const auto bucket = another(dims_of(x));
+    if (!bucket || bucket->extent < 2) return false;
+    mmr::distance_buckets of{.count = bucket->extent};
+    of.both_ways = of.count >= 4 && of.count % 2 == 0 && dice_.one_in(2);
+    of.max_distance = of.exact() + 1 + static_cast<std::int64_t>(dice_.below(6));
+    const dims table{*bucket, dims_of(x)[2]};
+    if (count(table) > most_elements_) return false;
+    keep_results(mmr::op::relative_bias{of}, {x, some_over(table, 1)});
+    return true;
+  }
+
+  /// Tokens to the slots of experts, perhaps changed there, and back.
+  bool experts() {
+    std::vector<mmr::tensor_id> fit;
+    for (auto t : pool_)
+      if (dims_of(t).size() == 3) fit.push_back(t);
+    if (fit.empty()) return false;
+    const auto x = dice_.pick(fit);
+    const auto d = dims_of(x);  // group, position, feature
+    const auto expert = *another(d);
+    const auto slot = *another({d[0], d[1], d[2], expert});
+    const dims choice{d[0], d[1], expert}, there{expert, d[0], slot, d[2]};
+    if (count(choice) > most_elements_ || count(there) > most_elements_) return false;
+    // What decides is a parameter's at least in part: experts that are equal but for rounding may be taken either way.
+    const auto logits = b_.emit(mmr::op::add{}, {parameter(choice, 1), some_over(choice, 1)})[0];
+    const auto probs = b_.emit(mmr::op::softmax{}, {logits})[0];
+    const int top_k = 1 + static_cast<int>(dice_.below(std::min<std::size_t>(2, static_cast<std::size_t>(expert.extent))));
+    const auto where = b_.emit(mmr::op::route{top_k, slot}, {probs});
+    if (dice_.one_in(3)) keep(b_.emit(mmr::op::load_balance{0.5}, {probs, where[2]})[0]);
+    auto z = b_.emit(mmr::op::dispatch{}, {x, where[1]})[0];
+    keep(z);
+    if (dice_.one_in(2)) z = b_.emit(mmr::op::multiply{}, {z, some_over(there, 1)})[0];
+    keep_results(mmr::op::combine{d[1]}, {z, where[0], where[1]});
     return true;
   }
 
@@ -219,7 +303,7 @@ class random_graph {
 
   void add_operator() {
     for (;;)
-      if (try_operator(dice_.below(14))) return;
+      if (try_operator(dice_.below(27))) return;
   }
   bool try_operator(std::size_t which) {
     const auto x = pick(which >= 4 && which <= 6 ? 1 : 0);
@@ -249,7 +333,30 @@ class random_graph {
       case 9:
         return keep_results(mmr::op::dropout{0.3, stream_++}, {x}), true;
       case 10:
+      case 11:
         return attention();
+      case 12:
+        return d.empty() ? false : (keep_results(mmr::op::rms_norm{}, {x, some_over({d.back()}, 1)}), true);
+      case 13:
+        return keep_results(mmr::op::silu{}, {x}), true;
+      case 14:
+        return keep_results(mmr::op::swiglu{}, {x, some_over(d, 1)}), true;
+      case 15:
+        return turn();
+      case 16: {
+        if (d.empty()) return false;
+        const int query = static_cast<int>(dice_.below(d.size())) - 1;
+        return keep_results(mmr::op::masked_softmax{0.7, query}, {x}), true;
+      }
+      case 17:
+        return keep_results(mmr::op::stored_dropout{0.3, stream_++}, {x}), true;
+      case 18:
+      case 19:
+        return experts();
+      case 20:
+        return rename();
+      case 21:
+        return distances();
       default:
         return pick(1) >= 0 && contraction();
     }
@@ -264,7 +371,8 @@ class random_graph {
     if (std::none_of(of.begin(), of.end(), [&](auto t) { return b_.trainable(t); }))
       of.push_back(*std::find_if(pool_.begin(), pool_.end(), [&](auto t) { return b_.trainable(t); }));
     for (auto t : of) {
-      const auto one = dims_of(t).empty() || dice_.one_in(3) ? mean_square(t) : cross_entropy(t);
+      const bool squared = dims_of(t).empty() || dice_.one_in(3);
+      const auto one = squared ? mean_square(t) : dice_.one_in(3) ? masked_cross_entropy(t) : cross_entropy(t);
       total = total < 0 ? one : b_.emit(mmr::op::add{}, {total, one})[0];
     }
     return total;
@@ -276,15 +384,24 @@ class random_graph {
     return b_.emit(mmr::op::scale{1 / static_cast<double>(count(dims_of(t)) * b_.g.microbatches)}, {sum})[0];
   }
   mmr::tensor_id cross_entropy(mmr::tensor_id logits) {
+    const auto [targets, m, s, p] = terms_of_rows(logits, false);
+    const double factor = 1.0 / static_cast<double>(b_.g.tensor_of(targets).type.count() * b_.g.microbatches);
+    return b_.emit(mmr::op::cross_entropy{factor, logits, targets}, {m, s, p})[0];
+  }
+  mmr::tensor_id masked_cross_entropy(mmr::tensor_id logits) {
+    const auto [targets, m, s, p] = terms_of_rows(logits, true);
+    const auto n = b_.emit(mmr::op::count_targets{}, {targets})[0];
+    return b_.emit(mmr::op::masked_cross_entropy{1.0 / b_.g.microbatches, logits}, {m, s, p, targets, n})[0];
+  }
+  std::array<mmr::tensor_id, 4> terms_of_rows(mmr::tensor_id logits, bool masked) {
     auto rows = dims_of(logits);
     const auto words = rows.back().extent;
     rows.pop_back();
     const auto targets = source(mmr::tensor_class::input, rows, 0, mmr::dtype::i32);
-    words_[b_.g.tensor_of(targets).name] = words;
+    words_[b_.g.tensor_of(targets).name] = masked ? -words : words;
     const auto m = b_.emit(mmr::op::row_max{}, {logits})[0], s = b_.emit(mmr::op::sum_exp{}, {logits, m})[0],
                p = b_.emit(mmr::op::pick{}, {logits, targets})[0];
-    const double factor = 1.0 / static_cast<double>(count(rows) * b_.g.microbatches);
-    return b_.emit(mmr::op::cross_entropy{factor, logits, targets}, {m, s, p})[0];
+    return {targets, m, s, p};
   }
 
   /// One of the two optimizers, chosen at run time.
@@ -311,7 +428,7 @@ class random_graph {
   int names_ = 0;
 
  public:
-  /// Words that an integer input chooses from, by its name.
+  /// Words that an integer input chooses from, by its name; negative where it may have none instead, which is -1.
   std::map<std::string, std::int64_t> words_;
 };
 

@@ -272,7 +272,9 @@ class placement_map {
     std::vector<column> columns;
     for (const auto& [repetition, cells] : block.columns) {
       std::string look;
-      for (const auto& [row, c] : cells) look += std::to_string(row) + c.look + "\n";
+      // What is not shown must not tell them apart.
+      for (const auto& [row, c] : cells)
+        if (c.shown) look += std::to_string(row) + c.look + "\n";
       if (columns.empty() || columns.back().look != look) columns.push_back({repetition, repetition, &cells, look});
       columns.back().last = repetition;
     }

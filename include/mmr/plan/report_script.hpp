@@ -273,7 +273,7 @@ function drawMap(p) {
         }
         const moves = together(c.moves), shown = moves.slice(0, few ? 2 : 1);
         for (const m of shown)
-          cell.append(el('span', { class: 'move', tip: m.how + '\nfor ' + m.to.join('\nand ') + '\nsends ' + bytes(m.sent) + ' in ' + seconds(m.time) + ' a step' }, ['\u2192 ' + bytes(m.sent) + ' ', el('b', {}, m.short + (m.to.length > 1 ? ' \u00d7' + m.to.length : ''))]));
+          cell.append(el('span', { class: 'move', tip: m.how + '\nfor ' + m.to.join('\nand ') + (m.sent ? '\nsends ' + bytes(m.sent) : '\nsends nothing') + ' in ' + seconds(m.time) + ' a step' }, ['\u2192 ' + (m.sent ? bytes(m.sent) + ' ' : ''), el('b', {}, m.short + (m.to.length > 1 ? ' \u00d7' + m.to.length : ''))]));
         if (moves.length > shown.length)
           cell.append(el('span', { class: 'move', tip: moves.slice(shown.length).map(m => m.how + ' for ' + m.to.join(' and ') + ', sends ' + bytes(m.sent)).join('\n') }, '+' + (moves.length - shown.length)));
         return el('td', {}, cell);

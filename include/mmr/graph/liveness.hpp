@@ -43,7 +43,14 @@ struct liveness {
         const auto& in = g.op(o).in;
         // An accumulator is free once the updates have read it: the next step begins by overwriting it.
         // What may be kept for backward is not overwritten before, whether it is kept or not.
-        const bool stays = g.tensor_of(t).persistent || at(keeper, t) >= 0 ||
+        // Nor is what may be kept under the result, while the first one or a hold of it is still read.
+        bool first_read = false;
+        for (auto k = t; g.op(g.tensor_of(k).producer).again >= 0;) {
+          const auto& maker = g.op(g.tensor_of(k).producer);
+          k = g.op(maker.again).out[static_cast<std::size_t>(g.tensor_of(k).result)];
+          first_read = first_read || at(last_use, k) >= at(position, o);
+        }
+        const bool stays = g.tensor_of(t).persistent || at(keeper, t) >= 0 || first_read ||
                            (g.op(g.tensor_of(t).producer).accumulates && g.op(o).when == phase::microbatch);
         at(dying, o).push_back(!stays && at(last_use, t) == at(position, o) && std::count(in.begin(), in.end(), t) == 1);
       }

@@ -1,11 +1,10 @@
-// One combination of model, mesh, precision and objective: asked twice from scratch, and held against every fixed scheme.
-// The bench asks a thousand, the tests in tests/grid a few.
+// One combination of model, mesh, precision and objective: asked twice from scratch, and held against every fixed
+// scheme. The bench asks a thousand, the tests in tests/grid a few.
 #pragma once
 
+#include <cstdio>
 #include <mmr/plan/json.hpp>
 #include <mmr/plan/planner.hpp>
-
-#include <cstdio>
 #include <optional>
 #include <string>
 #include <utility>
@@ -42,13 +41,15 @@ inline answer ask_afresh(const place& at, const mmr::plan_request& r) {
   }
 }
 
-/// Everything that must be the same whenever the question is asked: strategies, figures, bound and proof, or the sentence.
+/// Everything that must be the same whenever the question is asked: strategies, figures, bound and proof, or the
+/// sentence.
 inline std::string text_of(const place& at, const answer& a) {
   return a.plan ? mmr::to_json(*a.plan, at.g, at.m).dump() : a.refusal;
 }
 
-/// Whether the clock had no part in an answer: what is proved is the same on a machine of any speed. A refusal may say the
-/// least bytes after a question before that ran out of time, and then its largest items are those of another leanest plan.
+/// Whether the clock had no part in an answer: what is proved is the same on a machine of any speed. A refusal may say
+/// the least bytes after a question before that ran out of time, and then its largest items are those of another
+/// leanest plan.
 inline bool is_proved(const answer& a, double share_of_time) {
   if (a.plan) return a.plan->proved;
   return a.refusal.find("the least that would do") != std::string::npos && share_of_time < 0.5;
@@ -69,16 +70,20 @@ inline std::vector<mmr::plan> scheme_plans(const place& at, mmr::plan_request r)
 }
 
 /// Seconds are sums of doubles, taken in an order that depends on the search.
-inline bool less(double a, double b) { return a < b * (1 - 1e-9); }
+inline bool less(double a, double b) {
+  return a < b * (1 - 1e-9);
+}
 
-/// What a question promises and an answer breaks, in a sentence; empty where all holds. `quickest`: seconds that no plan
-/// goes below, for bounds on slowdown.
-inline std::string broken_promise(const question& q, const answer& a, const std::vector<mmr::plan>& schemes, double quickest) {
+/// What a question promises and an answer breaks, in a sentence; empty where all holds. `quickest`: seconds that no
+/// plan goes below, for bounds on slowdown.
+inline std::string broken_promise(const question& q, const answer& a, const std::vector<mmr::plan>& schemes,
+                                  double quickest) {
   const auto& r = q.request;
   const auto limit = r.slowdown ? (1 + *r.slowdown) * quickest : mmr::solve::infinity;
   const auto bytes = [](std::int64_t n) { return std::to_string(n) + " bytes"; };
   if (!a.plan && !r.budget) return "is refused without a budget that could not be met: " + a.refusal;
-  if (!a.plan && a.refusal.rfind("no plan", 0) != 0) return "is refused for another reason than its limits: " + a.refusal;
+  if (!a.plan && a.refusal.rfind("no plan", 0) != 0)
+    return "is refused for another reason than its limits: " + a.refusal;
   if (a.plan && r.budget && a.peak() > *r.budget)
     return "takes " + bytes(a.peak()) + " of a budget of " + bytes(*r.budget);
   for (const auto& s : schemes) {
@@ -94,8 +99,10 @@ inline std::string broken_promise(const question& q, const answer& a, const std:
   return "";
 }
 
-/// The questions that follow from the leanest and the fastest plan: limits that can be kept easily, just, and not at all.
-inline std::vector<question> questions_within(const mmr::plan_request& base, std::int64_t least_peak, double factor, bool narrowly) {
+/// The questions that follow from the leanest and the fastest plan: limits that can be kept easily, just, and not at
+/// all.
+inline std::vector<question> questions_within(const mmr::plan_request& base, std::int64_t least_peak, double factor,
+                                              bool narrowly) {
   auto within = base, budget = base, none = base, both = base;
   within.minimise = both.minimise = mmr::goal::memory;
   budget.minimise = none.minimise = mmr::goal::time;
@@ -111,7 +118,9 @@ inline std::vector<question> questions_within(const mmr::plan_request& base, std
 }
 
 /// Whether the time ran out before any plan within the limits was found, and the refusal says so.
-inline bool not_found_in_time(const answer& a) { return !a.plan && a.refusal.find(" was found in ") != std::string::npos; }
+inline bool not_found_in_time(const answer& a) {
+  return !a.plan && a.refusal.find(" was found in ") != std::string::npos;
+}
 
 /// Whether what is said to be impossible is known to be possible. `least_peak` was found by another plan.
 inline std::string contradiction(const question& q, const answer& a, std::int64_t least_peak, bool least_is_proved) {

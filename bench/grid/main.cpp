@@ -1,23 +1,22 @@
 // Plans a grid of models, meshes, precisions and objectives, on devices that nobody needs to have. Every plan is made
-// twice from scratch and must come out the same, and must be no worse than any fixed scheme; more devices must not need more
-// memory each. What is planned is described in a folder, for bench/evaluate_plan.py to check.
+// twice from scratch and must come out the same, and must be no worse than any fixed scheme; more devices must not need
+// more memory each. What is planned is described in a folder, for bench/evaluate_plan.py to check.
 //
 //     bench_grid FOLDER [SECONDS [PART/PARTS [MODEL]]]
 //
 // SECONDS bound each plan (default: 5). PART of PARTS does its share of the grid, so that several can run side by side.
 // Ends with status 1 where a promise was broken.
-#include "ask.hpp"
-#include "models.hpp"
-
-#include <mmr/mesh/topology.hpp>
-#include <mmr/plan/description.hpp>
-
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <map>
+#include <mmr/mesh/topology.hpp>
+#include <mmr/plan/description.hpp>
+
+#include "ask.hpp"
+#include "models.hpp"
 
 namespace {
 
@@ -45,7 +44,8 @@ class run {
   }
 
   /// All objectives of one model on one mesh. `turn` varies what else can be varied.
-  void all_objectives(const grid::model& model, const std::string& spec, const std::string& device, int turn, bool large) {
+  void all_objectives(const grid::model& model, const std::string& spec, const std::string& device, int turn,
+                      bool large) {
     if (!mine(model)) return;
     const std::string precision = grid::precisions[turn % 3];
     const int microbatches = turn / 3 % 2 == 0 ? 1 : 4;
@@ -83,17 +83,19 @@ class run {
       if (!lean.plan) continue;
       if (!of.empty() && lean.peak() > before)
         complain("takes " + std::to_string(lean.peak()) + " bytes where " + of + " takes " + std::to_string(before) +
-                     (lean.plan->least ? "" : " (not proved least)"), "memory, more devices");
+                     (lean.plan->least ? "" : " (not proved least)"),
+                 "memory, more devices");
       before = lean.peak();
       of = spec;
     }
   }
 
   int summary() {
-    std::cout << counts_["asked"] << " combinations asked twice: " << counts_["plans"] << " plans, " << counts_["refusals"]
-              << " refusals; " << counts_["proved"] << " proved (" << counts_["proved differ"] << " of them differ), "
-              << counts_["asked"] - counts_["proved"] << " cut by the clock (" << counts_["cut differ"] << " of them differ, in "
-              << counts_["not found in time"] << " nothing was found in time); " << counts_["promises broken"] << " promises broken\n";
+    std::cout << counts_["asked"] << " combinations asked twice: " << counts_["plans"] << " plans, "
+              << counts_["refusals"] << " refusals; " << counts_["proved"] << " proved (" << counts_["proved differ"]
+              << " of them differ), " << counts_["asked"] - counts_["proved"] << " cut by the clock ("
+              << counts_["cut differ"] << " of them differ, in " << counts_["not found in time"]
+              << " nothing was found in time); " << counts_["promises broken"] << " promises broken\n";
     return counts_["promises broken"] > 0 ? 1 : 0;
   }
 
@@ -109,7 +111,8 @@ class run {
     return graphs_.emplace(key, grid::graph_of(model, precision, microbatches)).first->second;
   }
 
-  grid::answer ask(const grid::place& at, const grid::question& q, const std::vector<mmr::plan>& schemes, double quickest) {
+  grid::answer ask(const grid::place& at, const grid::question& q, const std::vector<mmr::plan>& schemes,
+                   double quickest) {
     const auto begin = std::chrono::steady_clock::now();
     const auto first = grid::ask_afresh(at, q.request), second = grid::ask_afresh(at, q.request);
     const auto took = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -128,8 +131,8 @@ class run {
       figures = text;
       file = describe(at, *first.plan);
     }
-    lines_ << where_ << '\t' << q.objective << '\t' << (proved ? "proved" : "cut") << '\t' << (same ? "same" : "differs") << '\t'
-           << took / 2 << '\t' << file << '\t' << figures << std::endl;
+    lines_ << where_ << '\t' << q.objective << '\t' << (proved ? "proved" : "cut") << '\t'
+           << (same ? "same" : "differs") << '\t' << took / 2 << '\t' << file << '\t' << figures << std::endl;
     if (!same && proved) complain("comes out otherwise the second time", q.objective);
     complain(grid::broken_promise(q, first, schemes, quickest), q.objective);
     return first;
@@ -156,8 +159,10 @@ class run {
   std::map<std::string, mmr::graph> graphs_;
 };
 
-const std::vector<std::string> small_meshes{"data=1", "data=2", "model=3", "data=4", "data=8", "data=2,model=2", "data=3,model=2",
-                                            "data=2,model=4", "pod=2,data=2,model=2", "data=8,model=8"};
+const std::vector<std::string> small_meshes{"data=1",         "data=2",         "model=3",
+                                            "data=4",         "data=8",         "data=2,model=2",
+                                            "data=3,model=2", "data=2,model=4", "pod=2,data=2,model=2",
+                                            "data=8,model=8"};
 const std::vector<std::string> devices{"cpu-rank", "a100-80g", "h100", "v100-32g"};
 
 int plan_grid(const arguments& a) {
@@ -165,21 +170,24 @@ int plan_grid(const arguments& a) {
   const auto small = grid::small_models(), published = grid::published_models();
   for (std::size_t i = 0; i < small.size(); ++i)
     for (std::size_t j = 0; j < small_meshes.size(); ++j)
-      grid_run.all_objectives(small[i], small_meshes[j], devices[(i + 2 * j) % devices.size()], static_cast<int>(i + j), false);
+      grid_run.all_objectives(small[i], small_meshes[j], devices[(i + 2 * j) % devices.size()], static_cast<int>(i + j),
+                              false);
   for (const auto& model : small) {
     grid_run.more_devices(model, {"data=1", "data=2", "data=3", "data=4", "data=6", "data=8"}, "cpu-rank");
-    grid_run.more_devices(model, {"data=1,model=1", "data=2,model=1", "data=2,model=2", "data=2,model=4", "data=4,model=4"}, "a100-80g");
+    grid_run.more_devices(
+        model, {"data=1,model=1", "data=2,model=1", "data=2,model=2", "data=2,model=4", "data=4,model=4"}, "a100-80g");
   }
   const std::vector<std::string> large_meshes{"data=8", "data=8,model=8", "pod=8,data=8,model=8"};
   for (std::size_t i = 0; i < published.size(); ++i)
     for (std::size_t j = 0; j < large_meshes.size(); ++j)
-      if ((i + j) % 3 != 2) grid_run.all_objectives(published[i], large_meshes[j], devices[1 + i % 3], static_cast<int>(i + j), true);
+      if ((i + j) % 3 != 2)
+        grid_run.all_objectives(published[i], large_meshes[j], devices[1 + i % 3], static_cast<int>(i + j), true);
   return grid_run.summary();
 }
 
 arguments parse(int argc, char** argv) {
   arguments a;
-  if (argc < 2 || argc > 5) mmr::fail("give FOLDER [SECONDS [PART/PARTS [MODEL]]]");
+  if (argc > 5) mmr::fail("give FOLDER [SECONDS [PART/PARTS [MODEL]]]");
   a.folder = argv[1];
   if (argc > 2) a.seconds = std::atof(argv[2]);
   if (!(a.seconds > 0)) mmr::fail("'", argv[2], "' is no number of seconds; give more than 0");
@@ -192,6 +200,10 @@ arguments parse(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc == 1) {  // as cmake/run.sh bench calls all benches; the grid takes half an hour
+    std::cout << "bench_grid FOLDER [SECONDS [PART/PARTS [MODEL]]] plans a grid and describes the plans in the folder\n";
+    return 0;
+  }
   try {
     return plan_grid(parse(argc, argv));
   } catch (const std::exception& problem) {

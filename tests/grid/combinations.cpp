@@ -1,6 +1,6 @@
 // Combinations of model, mesh, precision and objective, as bench/grid asks them by the thousand: each gives a plan or a
-// clear refusal, twice the same, never worse than a fixed scheme; and an evaluator that reads only what is written of the
-// plan agrees with every figure.
+// clear refusal, twice the same, never worse than a fixed scheme; and an evaluator that reads only what is written of
+// the plan agrees with every figure.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -69,9 +69,9 @@ struct combination {
   const char* device;
 };
 constexpr combination combinations[] = {
-    {"gpt", "fp32", 1, "data=1", "cpu-rank"},           {"gpt", "bf16", 4, "data=2", "a100-80g"},
-    {"gpt", "fp32", 1, "data=2,model=2", "cpu-rank"},   {"gpt-odd", "pure-bf16", 1, "model=3", "h100"},
-    {"gpt-odd", "fp32", 4, "data=4", "cpu-rank"},       {"gpt-again", "bf16", 1, "data=2", "a100-80g"},
+    {"gpt", "fp32", 1, "data=1", "cpu-rank"},         {"gpt", "bf16", 4, "data=2", "a100-80g"},
+    {"gpt", "fp32", 1, "data=2,model=2", "cpu-rank"}, {"gpt-odd", "pure-bf16", 1, "model=3", "h100"},
+    {"gpt-odd", "fp32", 4, "data=4", "cpu-rank"},     {"gpt-again", "bf16", 1, "data=2", "a100-80g"},
     {"t5", "fp32", 1, "data=3", "v100-32g"},
 };
 
@@ -88,7 +88,9 @@ std::string described(const grid::place& at, const mmr::plan& p, const fs::path&
 
 }  // namespace
 
-TEST_CASE("every combination gives a plan or a clear refusal, twice the same, never behind a scheme, and the evaluator agrees") {
+TEST_CASE(
+    "every combination gives a plan or a clear refusal, twice the same, never behind a scheme, and the evaluator "
+    "agrees") {
   const scratch folder;
   std::string files;
   int asked = 0, plans = 0, refused = 0;
@@ -148,7 +150,9 @@ TEST_CASE("a plan that is worse than a scheme, or breaks its limits, is called s
   const grid::place at{g, mmr::mesh::parse("data=2")};
   const mmr::plan_request r{.axes = models::axes("gpt"), .seconds = seconds};
   const auto schemes = grid::scheme_plans(at, r);
-  const auto last = [&](auto before) { return grid::answer{*std::max_element(schemes.begin(), schemes.end(), before), ""}; };
+  const auto last = [&](auto before) {
+    return grid::answer{*std::max_element(schemes.begin(), schemes.end(), before), ""};
+  };
   const auto fattest = last([](auto& a, auto& b) { return mmr::peak_bytes(a) < mmr::peak_bytes(b); });
   const auto slowest = last([](auto& a, auto& b) { return a.step_seconds < b.step_seconds; });
   auto time = r;
@@ -158,6 +162,7 @@ TEST_CASE("a plan that is worse than a scheme, or breaks its limits, is called s
   CHECK_THAT(grid::broken_promise({"memory", r}, fattest, schemes, 0), contains(" bytes and "));
   CHECK_THAT(grid::broken_promise({"time", time}, slowest, schemes, 0), contains(" s and "));
   CHECK_THAT(grid::broken_promise({"budget", tight}, fattest, schemes, 0), contains("of a budget of"));
-  CHECK_THAT(grid::broken_promise({"budget", tight}, {std::nullopt, "no plan keeps it"}, schemes, 0), contains("keeps its limits"));
+  CHECK_THAT(grid::broken_promise({"budget", tight}, {std::nullopt, "no plan keeps it"}, schemes, 0),
+             contains("keeps its limits"));
   CHECK_THAT(grid::broken_promise({"time", time}, {std::nullopt, "no plan"}, schemes, 0), contains("without a budget"));
 }

@@ -3,7 +3,6 @@
 
 #include <mmr/graph/graph.hpp>
 #include <mmr/plan/scheme.hpp>
-
 #include <string>
 
 namespace models {

@@ -1,15 +1,14 @@
-// More devices never need more memory each. A plan for few devices is a plan for more of them: along a longer mesh axis the
-// same strategies leave rank 0, which holds a largest part, ceil(n / k) of an extent n, which no larger k makes larger; and
-// no operator need be split along a mesh axis that is added. So every tensor of the least plan fits in its place, and what
-// is proved least on more devices cannot be above it.
+// More devices never need more memory each. A plan for few devices is a plan for more of them: along a longer mesh axis
+// the same strategies leave rank 0, which holds a largest part, ceil(n / k) of an extent n, which no larger k makes
+// larger; and no operator need be split along a mesh axis that is added. So every tensor of the least plan fits in its
+// place, and what is proved least on more devices cannot be above it.
 //
-// What these words leave open is resharding: between two placements the planner takes the quickest route, and on another
-// mesh the quickest may be one that fills larger buffers. Then other strategies must make up for it. This is why it is
-// tested on meshes with links as they are, and is no theorem.
+// What these words leave open is resharding: between two placements the planner takes the quickest route, and on
+// another mesh the quickest may be one that fills larger buffers. Then other strategies must make up for it. This is
+// why it is tested on meshes with links as they are, and is no theorem.
+#include <algorithm>
 #include <mmr/mesh/topology.hpp>
 #include <mmr/plan/planner.hpp>
-
-#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -59,7 +58,8 @@ meshes with_a_slow_axis(meshes all) {
 }
 
 const std::vector<std::string> longer{"data=1", "data=2", "data=3", "data=4", "data=6", "data=8"};
-const std::vector<std::string> wider{"data=2,model=1", "data=2,model=2", "data=2,model=3", "data=2,model=4", "data=4,model=4"};
+const std::vector<std::string> wider{"data=2,model=1", "data=2,model=2", "data=2,model=3", "data=2,model=4",
+                                     "data=4,model=4"};
 
 }  // namespace
 

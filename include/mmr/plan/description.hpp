@@ -1,14 +1,13 @@
-// A plan described so that nothing else is needed to check it: mesh, operators, tensors, strategies and routes, and what
-// mmr claims of them, down to the offset of every buffer. bench/evaluate_plan.py reads it, and shares no code with mmr.
+// A plan described so that nothing else is needed to check it: mesh, operators, tensors, strategies and routes, and
+// what mmr claims of them, down to the offset of every buffer. bench/evaluate_plan.py reads it, and shares no code with
+// mmr.
 #pragma once
-
-#include <mmr/plan/json.hpp>
-#include <mmr/plan/mesh_json.hpp>
-
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <filesystem>
+#include <mmr/plan/json.hpp>
+#include <mmr/plan/mesh_json.hpp>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -39,7 +38,8 @@ inline std::vector<int> described_ranks(const plan& p) {
 }
 
 /// [[tensor, loop of dimension 0, loop of dimension 1, ...], ...].
-inline nlohmann::ordered_json accesses_json(const std::vector<tensor_id>& tensors, const std::vector<access>& accesses) {
+inline nlohmann::ordered_json accesses_json(const std::vector<tensor_id>& tensors,
+                                            const std::vector<access>& accesses) {
   auto all = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     nlohmann::ordered_json one{tensors[i]};
@@ -62,9 +62,13 @@ inline nlohmann::ordered_json tensor_json(const setting& s, tensor_id t) {
   const auto& maker = s.g.op(info.producer);
   const auto r = static_cast<std::size_t>(info.result);
   const bool state = r < maker.state.size() && maker.state[r] == t;
-  nlohmann::ordered_json j{{"name", info.name}, {"class", name_of(info.kind)}, {"element", name_of(info.type.element)},
-                           {"element_bytes", s.element_bytes(t)}, {"extents", s.extents[static_cast<std::size_t>(t)]},
-                           {"axes", axes_of(info.type)}, {"made_by", info.producer}};
+  nlohmann::ordered_json j{{"name", info.name},
+                           {"class", name_of(info.kind)},
+                           {"element", name_of(info.type.element)},
+                           {"element_bytes", s.element_bytes(t)},
+                           {"extents", s.extents[static_cast<std::size_t>(t)]},
+                           {"axes", axes_of(info.type)},
+                           {"made_by", info.producer}};
   j[state ? "state" : "result"] = info.result;
   if (info.persistent) j["persistent"] = true;
   if (info.forward) j["forward"] = true;
@@ -140,10 +144,10 @@ inline nlohmann::ordered_json rank_json(setting& s, const plan& p, int rank) {
 /// Everything that a plan depends on, and everything that is claimed of it. The plan was assessed in this setting.
 ///
 /// {"mmr_description": 1, "mesh": {...}, "microbatches", "tensors": [...], "operators": [...], "claims": {...}}.
-/// Operators stand in schedule order, sources among them; a number that names an operator or a tensor is its place in its
-/// list. "along" has an entry a mesh axis: a loop, "none" or "partial". "flops" are those of rank 0's share, as they are a
-/// function in code; so is the workspace of a kernel, which stands with the rank. An entry of "buffers" is [offset or -1,
-/// bytes, first step, step after the last, tensor or -1, operator, whether it is a copy or workspace].
+/// Operators stand in schedule order, sources among them; a number that names an operator or a tensor is its place in
+/// its list. "along" has an entry a mesh axis: a loop, "none" or "partial". "flops" are those of rank 0's share, as
+/// they are a function in code; so is the workspace of a kernel, which stands with the rank. An entry of "buffers" is
+/// [offset or -1, bytes, first step, step after the last, tensor or -1, operator, whether it is a copy or workspace].
 inline nlohmann::ordered_json describe(const plan& p, setting& s) {
   const auto& g = s.g;
   nlohmann::ordered_json j;

@@ -244,7 +244,7 @@ TEST_CASE("bad input gets one sentence") {
   require_refused(t + "--plan zebra", "'zebra' is no plan");
   require_refused(t + "--weights " + (s / "text.txt"), "text.txt");
   require_refused(t + "--save " + (s / "no/such/folder.safetensors"), "does not exist");
-  require_refused(t + "--plan " + (s / "none.json"), "is no plan and no file: give memory, time, single");
+  require_refused(t + "--plan " + (s / "none.json"), "is no plan and no file: give memory, time, or the file of a saved plan");
   require_refused(t + "--plan " + (s / "."), "is not a regular file");
   require_refused(t + "--save /dev/null", "is a pipe or device");
   require_refused(t + "--lr 1e30 --steps 20", "operator '");

@@ -43,5 +43,6 @@ TEST_CASE("no plan, of layers alike or not, is below the bound") {
       check_bound(mlp({.layers = layers, .microbatches = microbatches, .updates = optimizer::adamw_clipped}), "a=2", 0.9);
       check_bound(gpt({.layers = layers, .dropout = 0.1, .microbatches = microbatches, .updates = optimizer::adamw}), "a=2", 0.9);
     }
+  check_bound(gpt({.layers = 11, .updates = optimizer::adamw, .recompute = true}), "a=2", 0.9);
   check_bound(mlp({.layers = 9, .updates = optimizer::adamw}), "a=2,b=2", 0.9);
 }

@@ -7,7 +7,8 @@
 #include <mmr/solve/result.hpp>
 
 #include <map>
-#include <optional>
+#include <set>
+#include <string>
 #include <tuple>
 
 namespace mmr {
@@ -71,16 +72,22 @@ class ring_bound {
     double sum = 0;
     for (std::size_t v = 0; v < ring.group_of.size(); ++v) sum += members_[ring.group_of[v]] * around.least(v);
 
-    // Which edge of the ring an operand of a group, or an operator reading a group, is.
-    std::map<std::pair<std::size_t, int>, std::size_t> read;
-    std::map<std::tuple<std::size_t, std::string, int>, std::size_t> readers;
+    // Which edge of the ring an operand of a group is, seen from either end: the group, the position of the other end, and
+    // which operand. Every member of a group must stand at every such end once, or it would be given a message of no edge.
+    using end = std::tuple<std::size_t, bool, std::string, int>;
+    const auto end_of = [&](const formulation::instance& x, bool u) {
+      return u ? end{group(x.u), u, position_of(s_.g.op(x.v)), x.operand} : end{group(x.v), u, position_of(s_.g.op(x.u)), x.operand};
+    };
+    std::map<end, std::size_t> edges;
+    std::map<end, std::set<op_id>> stand;
     for (const auto& x : f_.instances) {
       if (!inner_[group(x.u)] || !inner_[group(x.v)]) continue;
       const auto e = ring.edge_of.at(static_cast<std::size_t>(x.edge));
-      const auto one = x.operand < 0 ? readers.try_emplace({group(x.v), position_of(s_.g.op(x.u)), -1}, e).first->second
-                                     : read.try_emplace({group(x.v), x.operand}, e).first->second;
-      const auto other = readers.try_emplace({group(x.u), position_of(s_.g.op(x.v)), x.operand}, e).first->second;
-      if (one != e || other != e) return -solve::infinity;
+      for (const bool u : {true, false}) {
+        const auto key = end_of(x, u);
+        const bool first = stand[key].insert(u ? x.u : x.v).second;
+        if (edges.try_emplace(key, e).first->second != e || !first) return -solve::infinity;
+      }
     }
     std::vector<double> table;
     for (const auto& x : f_.instances) {
@@ -90,14 +97,13 @@ class ring_bound {
       const auto &in = s_.g.op(inside).where, &out = s_.g.op(outside).where;
       // What it holds and costs together with operators outside the block is no less than nothing.
       if (in.block != out.block) continue;
-      const auto known = u_inside || x.operand < 0 ? find(readers, {group(inside), position_of(s_.g.op(outside)), x.operand})
-                                                   : find(read, {group(inside), x.operand});
-      if (!known) continue;
+      const auto known = edges.find(end_of(x, u_inside));
+      if (known == edges.end()) continue;
+      if (!stand[known->first].insert(inside).second) return -solve::infinity;
       const auto& e = f_.problem.edges[static_cast<std::size_t>(x.edge)];
-      const auto& r = ring.problem.edges[*known];
-      const bool at_u = r.u == ring.node_of.at(group(inside));
-      const auto message = at_u ? around.message_to_u(*known) : around.message_to_v(*known);
-      const auto& message_class = at_u ? r.u_class : r.v_class;
+      const auto& r = ring.problem.edges[known->second];
+      const auto message = u_inside ? around.message_to_u(known->second) : around.message_to_v(known->second);
+      const auto& message_class = u_inside ? r.u_class : r.v_class;
       table.resize(e.cost.size());
       prices_.of(e.cost, e.uses, table.data());
       const auto& in_class = u_inside ? e.u_class : e.v_class;
@@ -112,6 +118,8 @@ class ring_bound {
         }
       for (std::size_t k = 0; k < cost.size(); ++k) cost[k] += least[static_cast<std::size_t>(out_class[k])];
     }
+    for (const auto& [key, ops] : stand)
+      if (static_cast<int>(ops.size()) != members_[std::get<0>(key)]) return -solve::infinity;
     solve::diffusion outside(ends.problem);
     converge(outside, passes);
     return sum + outside.bound();
@@ -127,11 +135,6 @@ class ring_bound {
   };
 
   std::size_t group(op_id o) const { return static_cast<std::size_t>(f_.groups[static_cast<std::size_t>(o)]); }
-  template <class Map>
-  static std::optional<std::size_t> find(const Map& map, const typename Map::key_type& key) {
-    const auto at = map.find(key);
-    return at == map.end() ? std::nullopt : std::optional(at->second);
-  }
 
   std::vector<double> priced(const auto& x, int among) const {
     std::vector<double> out(x.cost.size());

@@ -21,95 +21,38 @@ namespace detail {
 inline constexpr std::int64_t most_layers = 1000, most = 1'000'000'000;
 enum class given : bool { optional, always };
 
-/// The families, each with a call see(key, value, least, most, given) for every field of its configuration.
-template <class See>
-void see_fields(gpt::config& c, See see) {
-  see("layers", c.layers, std::int64_t{1}, most_layers, given::always);
-  see("heads", c.heads, std::int64_t{1}, most, given::always);
-  see("embed", c.embed, std::int64_t{1}, most, given::always);
-  see("seq", c.seq, std::int64_t{1}, most, given::always);
-  see("vocab", c.vocab, std::int64_t{1}, most, given::always);
-  see("batch", c.batch, std::int64_t{1}, most, given::optional);
-  see("microbatches", c.microbatches, 1, 1'000'000, given::optional);
-  see("dropout", c.dropout, 0.0, 0.999, given::optional);
-  see("store_scores", c.store_scores, false, true, given::optional);
-  see("store_masks", c.store_masks, false, true, given::optional);
-  see("attention_dropout", c.attention_dropout, 0.0, 0.999, given::optional);
-}
-template <class See>
-void see_fields(llama::config& c, See see) {
-  see("layers", c.layers, std::int64_t{1}, most_layers, given::always);
-  see("heads", c.heads, std::int64_t{1}, most, given::always);
-  see("kv_heads", c.kv_heads, std::int64_t{1}, most, given::always);
-  see("embed", c.embed, std::int64_t{1}, most, given::always);
-  see("hidden", c.hidden, std::int64_t{1}, most, given::always);
-  see("seq", c.seq, std::int64_t{1}, most, given::always);
-  see("vocab", c.vocab, std::int64_t{1}, most, given::always);
-  see("batch", c.batch, std::int64_t{1}, most, given::optional);
-  see("microbatches", c.microbatches, 1, 1'000'000, given::optional);
-  see("theta", c.theta, 1.0, 1e12, given::optional);
-  see("epsilon", c.epsilon, 0.0, 1.0, given::optional);
-  see("tied", c.tied, false, true, given::optional);
-}
-template <class See>
-void see_fields(bert::config& c, See see) {
-  see("layers", c.layers, std::int64_t{1}, most_layers, given::always);
-  see("heads", c.heads, std::int64_t{1}, most, given::always);
-  see("embed", c.embed, std::int64_t{1}, most, given::always);
-  see("hidden", c.hidden, std::int64_t{1}, most, given::always);
-  see("seq", c.seq, std::int64_t{1}, most, given::always);
-  see("vocab", c.vocab, std::int64_t{1}, most, given::always);
-  see("segments", c.segments, std::int64_t{1}, most, given::optional);
-  see("batch", c.batch, std::int64_t{1}, most, given::optional);
-  see("microbatches", c.microbatches, 1, 1'000'000, given::optional);
-  see("dropout", c.dropout, 0.0, 0.999, given::optional);
-  see("epsilon", c.epsilon, 0.0, 1.0, given::optional);
-}
-template <class See>
-void see_fields(t5::config& c, See see) {
-  see("layers", c.layers, std::int64_t{1}, most_layers, given::always);
-  see("decoder_layers", c.decoder_layers, std::int64_t{1}, most_layers, given::always);
-  see("heads", c.heads, std::int64_t{1}, most, given::always);
-  see("embed", c.embed, std::int64_t{1}, most, given::always);
-  see("hidden", c.hidden, std::int64_t{1}, most, given::always);
-  see("source", c.source, std::int64_t{1}, most, given::always);
-  see("seq", c.seq, std::int64_t{1}, most, given::always);
-  see("vocab", c.vocab, std::int64_t{1}, most, given::always);
-  see("batch", c.batch, std::int64_t{1}, most, given::optional);
-  see("microbatches", c.microbatches, 1, 1'000'000, given::optional);
-  see("buckets", c.buckets, std::int64_t{1}, std::int64_t{1'000'000}, given::optional);
-  see("max_distance", c.max_distance, std::int64_t{1}, most, given::optional);
-  see("dropout", c.dropout, 0.0, 0.999, given::optional);
-}
-template <class See>
-void see_fields(vit::config& c, See see) {
-  see("layers", c.layers, std::int64_t{1}, most_layers, given::always);
-  see("heads", c.heads, std::int64_t{1}, most, given::always);
-  see("embed", c.embed, std::int64_t{1}, most, given::always);
-  see("hidden", c.hidden, std::int64_t{1}, most, given::always);
-  see("patches", c.patches, std::int64_t{1}, most, given::always);
-  see("pixels", c.pixels, std::int64_t{1}, most, given::always);
-  see("classes", c.classes, std::int64_t{1}, most, given::always);
-  see("batch", c.batch, std::int64_t{1}, most, given::optional);
-  see("microbatches", c.microbatches, 1, 1'000'000, given::optional);
-  see("dropout", c.dropout, 0.0, 0.999, given::optional);
-  see("epsilon", c.epsilon, 0.0, 1.0, given::optional);
-}
-template <class See>
-void see_fields(moe::config& c, See see) {
-  see("layers", c.layers, std::int64_t{1}, most_layers, given::always);
-  see("heads", c.heads, std::int64_t{1}, most, given::always);
-  see("embed", c.embed, std::int64_t{1}, most, given::always);
-  see("hidden", c.hidden, std::int64_t{1}, most, given::always);
-  see("experts", c.experts, std::int64_t{1}, std::int64_t{1'000'000}, given::always);
-  see("seq", c.seq, std::int64_t{1}, most, given::always);
-  see("vocab", c.vocab, std::int64_t{1}, most, given::always);
-  see("top_k", c.top_k, 1, 1'000'000, given::optional);
-  see("capacity_factor", c.capacity_factor, 1e-6, 1e6, given::optional);
-  see("balance", c.balance, 0.0, 1e6, given::optional);
-  see("batch", c.batch, std::int64_t{1}, most, given::optional);
-  see("microbatches", c.microbatches, 1, 1'000'000, given::optional);
-  see("dropout", c.dropout, 0.0, 0.999, given::optional);
+/// Calls see(key, value, least, most, given) for every field that a family's configuration has. A field means the same, and
+/// has the same range, in all families that have it.
+template <class Config, class See>
+void see_fields(Config& c, See see) {
+  if constexpr (requires { c.layers; }) see("layers", c.layers, std::int64_t{1}, most_layers, given::always);
+  if constexpr (requires { c.decoder_layers; }) see("decoder_layers", c.decoder_layers, std::int64_t{1}, most_layers, given::always);
+  if constexpr (requires { c.heads; }) see("heads", c.heads, std::int64_t{1}, most, given::always);
+  if constexpr (requires { c.kv_heads; }) see("kv_heads", c.kv_heads, std::int64_t{1}, most, given::always);
+  if constexpr (requires { c.embed; }) see("embed", c.embed, std::int64_t{1}, most, given::always);
+  if constexpr (requires { c.hidden; }) see("hidden", c.hidden, std::int64_t{1}, most, given::always);
+  if constexpr (requires { c.experts; }) see("experts", c.experts, std::int64_t{1}, std::int64_t{1'000'000}, given::always);
+  if constexpr (requires { c.source; }) see("source", c.source, std::int64_t{1}, most, given::always);
+  if constexpr (requires { c.seq; }) see("seq", c.seq, std::int64_t{1}, most, given::always);
+  if constexpr (requires { c.vocab; }) see("vocab", c.vocab, std::int64_t{1}, most, given::always);
+  if constexpr (requires { c.patches; }) see("patches", c.patches, std::int64_t{1}, most, given::always);
+  if constexpr (requires { c.pixels; }) see("pixels", c.pixels, std::int64_t{1}, most, given::always);
+  if constexpr (requires { c.classes; }) see("classes", c.classes, std::int64_t{1}, most, given::always);
+  if constexpr (requires { c.segments; }) see("segments", c.segments, std::int64_t{1}, most, given::optional);
+  if constexpr (requires { c.top_k; }) see("top_k", c.top_k, 1, 1'000'000, given::optional);
+  if constexpr (requires { c.capacity_factor; }) see("capacity_factor", c.capacity_factor, 1e-6, 1e6, given::optional);
+  if constexpr (requires { c.balance; }) see("balance", c.balance, 0.0, 1e6, given::optional);
+  if constexpr (requires { c.batch; }) see("batch", c.batch, std::int64_t{1}, most, given::optional);
+  if constexpr (requires { c.microbatches; }) see("microbatches", c.microbatches, 1, 1'000'000, given::optional);
+  if constexpr (requires { c.theta; }) see("theta", c.theta, 1.0, 1e12, given::optional);
+  if constexpr (requires { c.buckets; }) see("buckets", c.buckets, std::int64_t{1}, std::int64_t{1'000'000}, given::optional);
+  if constexpr (requires { c.max_distance; }) see("max_distance", c.max_distance, std::int64_t{1}, most, given::optional);
+  if constexpr (requires { c.dropout; }) see("dropout", c.dropout, 0.0, 0.999, given::optional);
+  if constexpr (requires { c.epsilon; }) see("epsilon", c.epsilon, 0.0, 1.0, given::optional);
+  if constexpr (requires { c.tied; }) see("tied", c.tied, false, true, given::optional);
+  if constexpr (requires { c.store_scores; }) see("store_scores", c.store_scores, false, true, given::optional);
+  if constexpr (requires { c.store_masks; }) see("store_masks", c.store_masks, false, true, given::optional);
+  if constexpr (requires { c.attention_dropout; }) see("attention_dropout", c.attention_dropout, 0.0, 0.999, given::optional);
 }
 
 template <class T>

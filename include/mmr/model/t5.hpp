@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <mmr/model/layers.hpp>
 #include <mmr/model/stored_attention.hpp>
 #include <string>
 
@@ -34,24 +35,20 @@ struct config {
   bool recompute = false;  ///< plans may make activations of a layer again for backward instead of keeping them
 
   void check() const {
-    const auto at_least_one = [](const char* what, std::int64_t n, std::int64_t most = 1'000'000'000) {
-      if (n < 1) fail("t5: ", what, " is ", n, "; give at least 1");
-      if (n > most) fail("t5: ", what, " is ", n, "; give at most ", most);
-    };
-    at_least_one("the number of encoder layers", layers, 1000);
-    at_least_one("the number of decoder layers", decoder_layers, 1000);
-    at_least_one("the number of heads", heads);
-    at_least_one("the hidden size", embed);
-    at_least_one("the hidden size of the MLP", hidden);
-    at_least_one("the length of the source", source);
-    at_least_one("the sequence length", seq);
-    at_least_one("the batch", batch);
-    at_least_one("the vocabulary", vocab);
-    at_least_one("the number of buckets", buckets, 1'000'000);
-    at_least_one("the number of microbatches", microbatches);
-    if (embed % heads != 0)
-      fail("t5: the hidden size ", embed, " is not a multiple of the ", heads, " heads; change one of them");
-    if (!(dropout >= 0 && dropout < 1)) fail("t5: the dropout is ", dropout, "; it must be in [0, 1)");
+    constexpr auto name = "t5";
+    model::check_extent(name, "the number of encoder layers", layers, 1000);
+    model::check_extent(name, "the number of decoder layers", decoder_layers, 1000);
+    model::check_extent(name, "the number of heads", heads);
+    model::check_extent(name, "the hidden size", embed);
+    model::check_extent(name, "the hidden size of the MLP", hidden);
+    model::check_extent(name, "the length of the source", source);
+    model::check_extent(name, "the sequence length", seq);
+    model::check_extent(name, "the batch", batch);
+    model::check_extent(name, "the vocabulary", vocab);
+    model::check_extent(name, "the number of buckets", buckets, 1'000'000);
+    model::check_extent(name, "the number of microbatches", microbatches);
+    model::check_heads(name, embed, heads);
+    model::check_dropout(name, dropout);
     distances(true).check();
     distances(false).check();
   }

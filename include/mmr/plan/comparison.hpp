@@ -64,13 +64,6 @@ inline std::string fixed(double x, int decimals) {
 inline std::string yes_no(std::optional<bool> x) { return !x ? "-" : *x ? "yes" : "no"; }
 }  // namespace detail
 
-/// How far a plan is proved, for a column of a table.
-inline std::string proof_word(const plan& p) {
-  if (p.proved) return "yes";
-  if (!p.least) return "no";
-  return p.minimised == goal::memory ? "peak only" : "time only";
-}
-
 /// A table of plans: bytes by class of the device with the greatest peak, redundancy, peak, arena; modelled milliseconds of
 /// a step, bytes that a device sends in it, and whether the plan fits.
 inline void print_plans(std::ostream& out, const std::vector<plan>& plans, const memory_limit& limit) {

@@ -47,9 +47,7 @@ inline void print_comparison(std::ostream& out, const std::vector<plan>& plans) 
     table.add_row({p.name, unit(r.parameters), unit(r.gradients), unit(r.optimizer),
                    unit(r.activations), unit(r.redundant), unit(r.peak_live),
                    unit(r.arena), detail::milliseconds(p.step_seconds), unit(p.sent_bytes),
-                   p.proved  ? "yes"
-                   : !p.least ? "no"
-                              : p.minimised == goal::memory ? "peak only" : "time only"});
+                   proof_word(p)});
   }
   out << table;
 }

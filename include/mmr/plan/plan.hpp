@@ -92,6 +92,13 @@ constexpr std::string_view proof_of(const plan& p) {
   return p.minimised == goal::memory ? "least peak memory proved, least time not" : "least time proved, least memory not";
 }
 
+/// How far a plan is proved, for a column of a table.
+inline std::string proof_word(const plan& p) {
+  if (p.proved) return "yes";
+  if (!p.least) return "no";
+  return p.minimised == goal::memory ? "peak only" : "time only";
+}
+
 /// Bytes of the rank with the greatest peak (the first of them), of a plan that was assessed.
 inline const rank_memory& fullest_rank(const plan& p) {
   return *std::max_element(p.per_rank.begin(), p.per_rank.end(), [](auto& a, auto& b) { return a.peak_live < b.peak_live; });

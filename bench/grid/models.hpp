@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-#include "graphs.hpp"
+#include "common/graphs/graphs.hpp"
 
 namespace grid {
 
@@ -15,7 +15,7 @@ struct model {
   std::string name;
   mmr::model::any_config config;
   mmr::scheme_axes axes() const {
-    return std::visit([](const auto& c) { return scheme_of(c); }, config);
+    return mmr::model::scheme_of(config);
   }
 };
 

@@ -72,12 +72,12 @@ int run(const options& o, bool mesh_given) {
   const auto d = find_devices(o, mesh_given);
   const auto config = o.config();
   mmr::memory_limit limit{.device = d.memory, .budget = o.budget_bytes()};
-  const auto g = std::visit([&](const auto& c) { return training_graph(c, o.wanted()); }, config);
+  const auto g = std::visit([&](const auto& c) { return training_graph(c, o.precision_name == "bf16", o.optimizer()); }, config);
   check_size(g);
   mmr::planner planner(g, d.mesh);
   std::optional<mmr::plan> other;
   if (!o.diff.empty()) other = mmr::load_plan(o.diff, planner.where());
-  const auto plans = make_plans(o, planner, std::visit([](const auto& c) { return scheme_of(c); }, config), limit);
+  const auto plans = make_plans(o, planner, mmr::model::scheme_of(config), limit);
   const auto floor = mmr::zero_redundancy_floor(planner.where());
   const auto count = parameters(g);
 

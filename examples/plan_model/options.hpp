@@ -2,7 +2,7 @@
 #pragma once
 
 #include "../common/command_line.hpp"
-#include "graphs.hpp"
+#include "../common/graphs/graphs.hpp"
 
 #include <mmr/io/format.hpp>
 #include <mmr/model/config_json.hpp>
@@ -68,9 +68,7 @@ struct options {
     for (const auto* path : {&json, &report, &save_plan}) files.write(*path, true);
   }
 
-  graph_request wanted() const {
-    return {precision_name == "bf16" ? precision::bf16 : precision::fp32, {.clip_norm = clip}, recompute};
-  }
+  mmr::adamw optimizer() const { return {.clip_norm = clip}; }
   std::optional<std::int64_t> budget_bytes() const {
     if (budget.empty()) return std::nullopt;
     return static_cast<std::int64_t>(mmr::parse_bytes(budget));
@@ -118,6 +116,7 @@ struct options {
         mmr::fail("--seq is of models that read sequences; '", model, "' reads the patches of an image");
       if constexpr (requires { c.source; }) c.source = *seq;
     }
+    if (recompute) c.recompute = true;
     c.check();
   }
 };

@@ -21,6 +21,13 @@ using any_config = std::variant<gpt::config, llama::config, bert::config, t5::co
 
 namespace detail {
 
+inline scheme_axes scheme_of(const gpt::config&) { return gpt::scheme(); }
+inline scheme_axes scheme_of(const llama::config&) { return llama::scheme(); }
+inline scheme_axes scheme_of(const bert::config&) { return bert::scheme(); }
+inline scheme_axes scheme_of(const t5::config&) { return t5::scheme(); }
+inline scheme_axes scheme_of(const vit::config&) { return vit::scheme(); }
+inline scheme_axes scheme_of(const moe::config&) { return moe::scheme(); }
+
 inline gpt::config gpt_shape(std::int64_t layers, std::int64_t embed, std::int64_t heads, std::int64_t seq, std::int64_t vocab) {
   return {.layers = layers, .heads = heads, .embed = embed, .seq = seq, .batch = 8, .vocab = vocab, .dropout = 0.1};
 }
@@ -120,6 +127,11 @@ inline bool in_catalog(std::string_view name) {
   for (const auto& [known, config] : catalog())
     if (known == name) return true;
   return false;
+}
+
+/// How the fixed schemes see the axes of a model.
+inline scheme_axes scheme_of(const any_config& config) {
+  return std::visit([](const auto& c) { return detail::scheme_of(c); }, config);
 }
 
 /// The configuration of this name. Fails with the list of names for any other.

@@ -1,8 +1,6 @@
 // Graphs of: gpt moe.
 #include "graphs.hpp"
 
-namespace grid {
-
 mmr::graph training_graph(const mmr::gpt::config& c, bool bf16, const mmr::adamw& o) {
   return bf16 ? mmr::gpt::training_graph<mmr::bf16>(c, o) : mmr::gpt::training_graph<float>(c, o);
 }
@@ -10,5 +8,3 @@ mmr::graph training_graph(const mmr::gpt::config& c, bool bf16, const mmr::adamw
 mmr::graph training_graph(const mmr::moe::config& c, bool bf16, const mmr::adamw& o) {
   return bf16 ? mmr::moe::training_graph<mmr::bf16>(c, o) : mmr::moe::training_graph<float>(c, o);
 }
-
-}  // namespace grid

@@ -48,9 +48,9 @@ TEST_CASE("a batch without a single masked word has no loss, and teaches BERT no
     masked(input, box, {now.seed, 0, 0, 1, 0}, to);
     if (now.step == 1 && input.name == "targets") std::fill_n(static_cast<std::int32_t*>(to), 3 * 7, -1);
   };
-  const auto got = train(g, one, make_plan(planner, "single", mmr::bert::scheme()), unmasked_first, 3).losses;
+  const auto got = train(g, one, planner.make(asked("single", mmr::bert::scheme())), unmasked_first, 3).losses;
   const auto plain = train(
-                         g, one, make_plan(planner, "single", mmr::bert::scheme()),
+                         g, one, planner.make(asked("single", mmr::bert::scheme())),
                          [masked](const mmr::tensor_info& input, std::span<const mmr::interval> box,
                                   const mmr::step_info& now, void* to) {
                            masked(input, box, {now.seed, 0, 0, 1, 0}, to);

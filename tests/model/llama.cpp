@@ -21,7 +21,7 @@ TEST_CASE("Llama trains on ranks as on one") {
 TEST_CASE("with sequence parallelism each normed input is gathered once a pass, for queries, keys and values alike") {
   const auto g = mmr::llama::training_graph<double>(odd, optimizer);
   mmr::planner planner(g, mmr::mesh::parse("model=2"));
-  const auto p = make_plan(planner, "megatron-sp", mmr::llama::scheme());
+  const auto p = planner.make(asked("megatron-sp", mmr::llama::scheme()));
   const mmr::program run(planner.where(), p.strategies, 0);
   int forward = 0, weights = 0;
   for (const auto& x : run.instructions)

@@ -30,8 +30,8 @@ TEST_CASE("a mixture of experts has one rank's losses under every plan") {
     const auto c = small(experts, top_k);
     const auto g = mmr::moe::training_graph<double>(c, optimizer);
     CHECK(g.ordered());
-    same_as_one_rank(g, mmr::moe::scheme(), c.vocab, "data=2,model=2", {"memory", "time", "megatron", "megatron-sp"});
-    same_as_one_rank(g, mmr::moe::scheme(), c.vocab, "data=3", {"memory", "zero3"});
+    same_as_one_rank(g, mmr::moe::scheme(), made_up(c.vocab), {"data=2,model=2"}, {"memory", "time", "megatron", "megatron-sp"});
+    same_as_one_rank(g, mmr::moe::scheme(), made_up(c.vocab), {"data=3"}, {"memory", "zero3"});
   }
 }
 
@@ -39,11 +39,11 @@ TEST_CASE("with accumulation and a clipped norm, too") {
   auto c = small(4, 2);
   c.microbatches = 2;
   const auto g = mmr::moe::training_graph<double>(c, mmr::adamw{.clip_norm = 0.5});
-  same_as_one_rank(g, mmr::moe::scheme(), c.vocab, "data=2,model=2", {"memory"}, 4);
+  same_as_one_rank(g, mmr::moe::scheme(), made_up(c.vocab), {"data=2,model=2"}, {"memory"}, 4);
 }
 
 TEST_CASE("a mixture of experts that makes its activations again trains as one that keeps them") {
-  same_made_again(small(4, 2), mmr::moe::scheme(), 31, "data=2,model=2", "memory");
+  same_made_again(small(4, 2), mmr::moe::scheme(), made_up(31), "data=2,model=2", "memory");
 }
 
 TEST_CASE("tokens split by rows travel to split experts by all-to-all, and back") {
@@ -53,7 +53,7 @@ TEST_CASE("tokens split by rows travel to split experts by all-to-all, and back"
       const auto c = small(experts, 2);
       const auto g = mmr::moe::training_graph<double>(c, optimizer);
       const auto one = mmr::mesh::parse("one=1");
-      const auto want = train(g, one, mmr::planner(g, one).make(asked("single", mmr::moe::scheme())), c.vocab, 4);
+      const auto want = train(g, one, mmr::planner(g, one).make(asked("single", mmr::moe::scheme())), made_up(c.vocab), 4);
       const auto m = mmr::mesh::parse(spec);
       auto request = asked("time", mmr::moe::scheme());
       for (const char* tokens : {"route", "route_grad", "dispatch", "collect", "combine", "combine_grad"})
@@ -73,7 +73,7 @@ TEST_CASE("tokens split by rows travel to split experts by all-to-all, and back"
       CHECK(exchanges["contract"] >= 2 * c.layers);
       CHECK(exchanges["combine"] + exchanges["combine_grad"] >= c.layers);
 
-      const auto got = train(g, m, p, c.vocab, 4);
+      const auto got = train(g, m, p, made_up(c.vocab), 4);
       CHECK(worst_difference(got.losses, want.losses) <= 1e-10);
       for (std::size_t r = 0; r < got.arenas.size(); ++r) CHECK(got.arenas[r] == p.per_rank[r].arena);
     }

@@ -24,12 +24,12 @@ const mmr::t5::config small{.layers = 2,
 TEST_CASE("t5 has one rank's losses under every plan") {
   const auto g = mmr::t5::training_graph<double>(small, mmr::adamw{.weight_decay = 0.1});
   CHECK(g.ordered());
-  same_as_one_rank(g, mmr::t5::scheme(), small.vocab, "data=2,model=2", {"memory", "time", "megatron", "megatron-sp"});
-  same_as_one_rank(g, mmr::t5::scheme(), small.vocab, "data=3", {"memory", "zero3"});
+  same_as_one_rank(g, mmr::t5::scheme(), made_up(small.vocab), {"data=2,model=2"}, {"memory", "time", "megatron", "megatron-sp"});
+  same_as_one_rank(g, mmr::t5::scheme(), made_up(small.vocab), {"data=3"}, {"memory", "zero3"});
 }
 
 TEST_CASE("t5 that makes its activations again trains as one that keeps them") {
-  same_made_again(small, mmr::t5::scheme(), small.vocab, "data=2,model=2", "memory");
+  same_made_again(small, mmr::t5::scheme(), made_up(small.vocab), "data=2,model=2", "memory");
 }
 
 TEST_CASE("the decoder sees all of the source, and of what is said only what came before") {
@@ -46,7 +46,7 @@ TEST_CASE("the decoder sees all of the source, and of what is said only what cam
       mmr::trainer<mmr::thread_communicator> t(forward, m, p, world, 17);
       t.run().step({}, [&](const mmr::tensor_info& input, std::span<const mmr::interval> box, const mmr::step_info& now,
                            void* to) {
-        words_below(c.vocab)(input, box, now, to);
+        made_up(c.vocab)(input, box, now, to);
         if (input.name == changed) static_cast<std::int32_t*>(to)[place] = 30;
       });
       const auto* all = static_cast<const double*>(t.run().data(forward.loss));

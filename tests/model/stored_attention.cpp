@@ -21,7 +21,7 @@ TEST_CASE("without dropout of attention, stored scores give the losses of the me
   const auto one = mmr::mesh::parse("one=1");
   const auto run = [&] {
     const auto g = mmr::gpt::training_graph<double>(c, optimizer);
-    return train(g, one, mmr::planner(g, one).make(asked("single", mmr::gpt::scheme())), c.vocab, 6).losses;
+    return train(g, one, mmr::planner(g, one).make(asked("single", mmr::gpt::scheme())), made_up(c.vocab), 6).losses;
   };
   const auto want = run();
   c.store_scores = true;
@@ -40,8 +40,8 @@ TEST_CASE("gpt with stored scores and masks has one rank's losses under every pl
   c.store_scores = c.store_masks = true;
   c.attention_dropout = 0.1;
   const auto g = mmr::gpt::training_graph<double>(c, optimizer);
-  same_as_one_rank(g, mmr::gpt::scheme(), c.vocab, "data=2,model=2", {"memory", "time", "megatron", "megatron-sp"});
-  same_as_one_rank(g, mmr::gpt::scheme(), c.vocab, "data=3", {"memory", "zero3"});
+  same_as_one_rank(g, mmr::gpt::scheme(), made_up(c.vocab), {"data=2,model=2"}, {"memory", "time", "megatron", "megatron-sp"});
+  same_as_one_rank(g, mmr::gpt::scheme(), made_up(c.vocab), {"data=3"}, {"memory", "zero3"});
   auto lone = small();
   lone.attention_dropout = 0.1;
   CHECK_THROWS_WITH(lone.check(), contains("set store_scores"));

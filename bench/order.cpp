@@ -142,7 +142,7 @@ void compare(const model& m, const std::string& spec, int rounds, tally& sum) {
   mmr::planner planner(m.g, mesh);
   std::vector<mmr::plan> plans;
   for (const char* name : {"memory", "time", "single", "ddp", "zero3", "megatron", "megatron-sp"}) {
-    mmr::plan_request r{.axes = m.axes, .seconds = 3};
+    mmr::plan_request r{.axes = m.axes, .work = 3e8};
     if (std::string(name) == "time")
       r.minimise = mmr::goal::time;
     else if (std::string(name) != "memory")

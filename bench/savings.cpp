@@ -25,7 +25,7 @@ struct shape {
 constexpr shape shapes[] = {{"350M", 24, 1024, 16}, {"1.3B", 24, 2048, 16},  {"6.7B", 32, 4096, 32},
                             {"22B", 48, 6144, 64},  {"175B", 96, 12288, 96}};
 constexpr std::int64_t sequences = 64;  // in a step; each of 2048 words
-constexpr double solve_seconds = 5;
+constexpr double solve_work = 5e8;
 
 std::string gib(std::int64_t bytes) {
   char text[32];
@@ -52,7 +52,7 @@ void compare(const shape& s, int devices, double& greatest, std::string& where) 
     auto m = mmr::mesh::parse("data=" + std::to_string(d) + ",model=" + std::to_string(t));
     m = mmr::cluster{mmr::device_preset("a100-80g"), devices / per_node, per_node}.lay(m);
     mmr::planner plans(g, m);
-    const mmr::plan_request ask{.axes = mmr::gpt::scheme(), .seconds = solve_seconds};
+    const mmr::plan_request ask{.axes = mmr::gpt::scheme(), .work = solve_work};
     auto request = ask;
     const auto least = plans.make(request);
     request.slowdown = 0.05;

@@ -18,7 +18,7 @@ if(MMR_SANITIZE)
   target_link_options(mmr_developer INTERFACE -fsanitize=${MMR_SANITIZE})
 endif()
 
-# Examples and benches are measured, so they are optimised whatever the tests are built with.
+# Examples and benches are measured, so they are optimised; among tests (CMAKE_BUILD_TYPE=Test) they are built as these are.
 add_library(mmr_optimised INTERFACE)
 target_link_libraries(mmr_optimised INTERFACE mmr_developer)
-target_compile_options(mmr_optimised INTERFACE $<$<NOT:$<CONFIG:Debug>>:-O3>)
+target_compile_options(mmr_optimised INTERFACE $<$<NOT:$<CONFIG:Debug,Test>>:-O3>)

@@ -2,6 +2,7 @@
 # From a fresh clone to a running program in one command: installs what is missing, configures, builds, runs.
 #
 #   cmake/run.sh demo  [options of train_gpt]   trains a small GPT on four ranks
+#   cmake/run.sh plan  [options of plan_model]  plans Llama 3 8B for 64 A100s, or what the options name
 #   cmake/run.sh test  [options of cmake]       builds and runs every test
 #   cmake/run.sh bench [name [options]]         builds the benches and runs them, or one of them
 #   cmake/run.sh clean                          removes build/
@@ -9,9 +10,10 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 demo_arguments=(--ranks 4)
+plan_arguments=(--model llama3-8b --mesh data=8,model=8 --device a100-80g --nodes 8 --batch 64)
 
 usage() {
-  sed -n '4,7s/^# \{0,1\}//p' cmake/run.sh
+  sed -n '4,8s/^# \{0,1\}//p' cmake/run.sh
   exit "${1:-0}"
 }
 
@@ -101,10 +103,16 @@ case "$command" in
     build demo train_gpt
     exec build/demo/bin/train_gpt "${demo_arguments[@]}" "$@"
     ;;
+  plan)
+    install_packages
+    build demo plan_model
+    [ $# -gt 0 ] || set -- "${plan_arguments[@]}"
+    exec build/demo/bin/plan_model "$@"
+    ;;
   test)
     install_packages catch2
     build test all "$@"
-    ctest --preset test
+    ctest --preset test -j "$(jobs)"
     ;;
   bench)
     install_packages libeigen3-dev zlib1g-dev

@@ -47,12 +47,8 @@ inline std::string text_of(const place& at, const answer& a) {
   return a.plan ? mmr::to_json(*a.plan, at.g, at.m).dump() : a.refusal;
 }
 
-/// Whether the clock had no part in an answer: what is proved is the same on a machine of any speed. A refusal may say
-/// the least bytes after a question before that ran out of time, and then its largest items are those of another
-/// leanest plan.
-inline bool is_proved(const answer& a, double share_of_time) {
-  if (a.plan) return a.plan->proved;
-  return a.refusal.find("the least that would do") != std::string::npos && share_of_time < 0.5;
+inline bool is_proved(const answer& a) {
+  return a.plan ? a.plan->proved : a.refusal.find("the least that would do") != std::string::npos;
 }
 
 /// The plans of the fixed schemes, each at its quickest.
@@ -117,14 +113,14 @@ inline std::vector<question> questions_within(const mmr::plan_request& base, std
           {"memory within 5%, " + std::string(text), both}};
 }
 
-/// Whether the time ran out before any plan within the limits was found, and the refusal says so.
-inline bool not_found_in_time(const answer& a) {
+/// Whether the work ended before any plan within the limits was found, and the refusal says so.
+inline bool not_found(const answer& a) {
   return !a.plan && a.refusal.find(" was found in ") != std::string::npos;
 }
 
 /// Whether what is said to be impossible is known to be possible. `least_peak` was found by another plan.
 inline std::string contradiction(const question& q, const answer& a, std::int64_t least_peak, bool least_is_proved) {
-  if (q.request.slowdown || !q.request.budget || not_found_in_time(a)) return "";
+  if (q.request.slowdown || !q.request.budget || not_found(a)) return "";
   if (!a.plan && *q.request.budget >= least_peak)
     return "is refused though a plan of " + std::to_string(least_peak) + " bytes is known: " + a.refusal;
   if (a.plan && least_is_proved && a.peak() < least_peak) return "takes less than was proved to be the least";

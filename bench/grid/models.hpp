@@ -14,9 +14,7 @@ namespace grid {
 struct model {
   std::string name;
   mmr::model::any_config config;
-  mmr::scheme_axes axes() const {
-    return mmr::model::scheme_of(config);
-  }
+  mmr::scheme_axes axes() const { return mmr::model::scheme_of(config); }
 };
 
 /// float32; bf16 with gradients and optimizer in float32 (18 bytes a parameter); bf16 with gradients in bf16 (16).

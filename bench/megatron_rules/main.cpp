@@ -14,9 +14,9 @@
 
 namespace {
 
-std::string fixed(double x, int digits, const char* unit = "") {
+std::string percent(double part) {
   char text[48];
-  std::snprintf(text, sizeof text, "%.*f%s", digits, x, unit);
+  std::snprintf(text, sizeof text, "%.3f%%", 100 * part);
   return text;
 }
 
@@ -42,12 +42,11 @@ int main() {
       for (const auto& rule : rules::activation_rules) {
         mmr::planner planner(in_f32, mmr::mesh::parse(rule.mesh));
         const auto p = rules::pinned(planner, rule.scheme);
-        const auto found = static_cast<double>(rules::saved_of_layer(planner.where(), p.strategies, 1)),
-                   published = rule.bytes(s);
-        saved.add_row({s.name, rule.name, fixed(found, 0), fixed(published, 0),
-                       fixed(100 * (found / published - 1), 3, "%"),
-                       std::to_string(std::llround(found - published - rules::beside_rule(rule)))});
-        kept = kept && std::abs(found / published - 1) < 0.01;
+        const auto found = rules::saved_of_layer(planner.where(), p.strategies, 1), published = rule.bytes(s);
+        const double off = static_cast<double>(found) / static_cast<double>(published) - 1;
+        saved.add_row({s.name, rule.name, std::to_string(found), std::to_string(published), percent(off),
+                       std::to_string(found - published - rules::beside_rule(rule))});
+        kept = kept && std::abs(off) < 0.01;
       }
       const auto count = rules::parameters(s);
       for (const auto& rule : rules::state_rules) {

@@ -76,26 +76,24 @@ inline std::int64_t saved_of_layer(mmr::setting& s, const std::vector<mmr::strat
   return bytes;
 }
 
-/// A rule of activations: Korthikanti et al., equations 1, 2 and 4.
+/// A rule of activations: Korthikanti et al., equations 1, 2 and 4, multiplied out.
 struct activation_rule {
   const char *name, *mesh, *scheme;
-  double (*bytes)(const shape&);
-  double shards;  ///< of what is saved beside the rule: mean and deviation of the rows of both normalisations
+  std::int64_t (*bytes)(const shape&);
+  std::int64_t shards;  ///< of what is saved beside the rule: mean and deviation of the rows of both normalisations
 };
-inline double sbh(const shape& s) {
-  return static_cast<double>(words) * static_cast<double>(s.embed);
+inline std::int64_t scores(const shape& s) {
+  return 5 * s.heads * words;
 }
-inline double scores(const shape& s) {
-  return 5 * static_cast<double>(s.heads * words) / static_cast<double>(s.embed);
-}
-inline constexpr double t = tensor_ranks;
 inline const std::vector<activation_rule> activation_rules{
-    {"none", "one=1", "single", [](const shape& s) { return sbh(s) * (34 + scores(s)); }, 1},
-    {"TP", "model=8", "megatron", [](const shape& s) { return sbh(s) * (10 + 24 / t + scores(s) / t); }, 1},
-    {"TP+SP", "model=8", "megatron-sp", [](const shape& s) { return sbh(s) / t * (34 + scores(s)); }, t}};
+    {"none", "one=1", "single", [](const shape& s) { return words * (34 * s.embed + scores(s)); }, 1},
+    {"TP", "model=8", "megatron",
+     [](const shape& s) { return words * (10 * s.embed + (24 * s.embed + scores(s)) / tensor_ranks); }, 1},
+    {"TP+SP", "model=8", "megatron-sp",
+     [](const shape& s) { return words * (34 * s.embed + scores(s)) / tensor_ranks; }, tensor_ranks}};
 /// Bytes of those rows, which the rules leave out: two normalisations, two figures of 2 bytes a word.
-inline double beside_rule(const activation_rule& r) {
-  return 2 * 2 * 2 * static_cast<double>(words) / r.shards;
+inline std::int64_t beside_rule(const activation_rule& r) {
+  return 2 * 2 * 2 * words / r.shards;
 }
 
 /// Elements of the parameters that tensor parallelism splits, and of those that it replicates.
@@ -133,7 +131,6 @@ inline mmr::plan pinned(mmr::planner& planner, const char* scheme) {
   mmr::plan_request r;
   r.axes = mmr::gpt::scheme();
   r.scheme = scheme;
-  r.seconds = 5;
   return planner.make(r);
 }
 

@@ -14,7 +14,7 @@
 
 namespace {
 
-int run(const std::string& file, double seconds, std::uint64_t seed) {
+int run(const std::string& file, double seconds, double work, std::uint64_t seed) {
   const auto start = std::chrono::steady_clock::now();
   const auto elapsed = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
   const auto instance = contest::parse(contest::unpacked(file));
@@ -26,6 +26,7 @@ int run(const std::string& file, double seconds, std::uint64_t seed) {
   mmr::solve::request wanted{mmr::solve::goal::cost};
   if (const auto limit = contest::limit_of(instance)) wanted.peak_limit = *limit;
   wanted.seconds = seconds;
+  wanted.work = work;
   wanted.seed = seed;
   std::optional<contest::wide> best;
   wanted.on_better = [&](const mmr::solve::result& r) {
@@ -43,13 +44,21 @@ int run(const std::string& file, double seconds, std::uint64_t seed) {
 
   rusage used{};
   getrusage(RUSAGE_SELF, &used);
-  std::printf("%s after %.2f s: cost %s, bound %.0f; reduced to %d nodes, %d strategies, %d edges; %ld MiB\n",
-              std::string(name_of(found.outcome)).c_str(), elapsed(), cost ? contest::text_of(*cost).c_str() : "none",
-              found.bound, found.reduced.nodes, found.reduced.strategies, found.reduced.edges, used.ru_maxrss / 1024);
+  std::printf(
+      "%s after %.2f s: cost %s, bound %.0f; reduced to %d nodes, %d strategies, %d edges; work %.3g; %ld MiB\n",
+      std::string(name_of(found.outcome)).c_str(), elapsed(), cost ? contest::text_of(*cost).c_str() : "none",
+      found.bound, found.reduced.nodes, found.reduced.strategies, found.reduced.edges, found.work,
+      used.ru_maxrss / 1024);
   if (found.outcome == mmr::solve::status::infeasible)
     std::cerr << "solve_iopddl: no choice keeps the usage limit and all that is forbidden; this is proved\n";
-  if (found.outcome == mmr::solve::status::nothing_found)
-    std::cerr << "solve_iopddl: " << seconds << " s were too short to find any choice; give more\n";
+  if (found.outcome == mmr::solve::status::nothing_found) {
+    std::cerr << "solve_iopddl: ";
+    if (found.work > work)
+      std::cerr << "a work of " << work << " was too little";
+    else
+      std::cerr << seconds << " s were too short";
+    std::cerr << " to find any choice; give more\n";
+  }
   std::printf("[");
   for (std::size_t v = 0; v < found.choice.size(); ++v) std::printf("%s%d", v == 0 ? "" : ", ", found.choice[v]);
   std::printf("]\n");
@@ -61,11 +70,13 @@ int run(const std::string& file, double seconds, std::uint64_t seed) {
 int main(int count, char** words) {
   CLI::App app{"Chooses a strategy for every node of a contest instance at the least cost within its usage limit."};
   std::string file;
-  double seconds = 60;
+  double seconds = 60, work = mmr::solve::infinity;
   std::uint64_t seed = 0;
   app.add_option("file", file, "instance, .json or .json.gz");
   app.add_option("seconds", seconds, "wall time for solving; reading comes on top (default 60)")
       ->check(CLI::Range(0.0, 1e6));
+  app.add_option("--work", work, "entries of tables that may be looked at: the same work gives the same answer")
+      ->check(CLI::PositiveNumber);
   app.add_option("--seed", seed, "of what is drawn at random");
   CLI11_PARSE(app, count, words);
   if (file.empty()) {  // run among all benches, with nothing to read
@@ -73,7 +84,7 @@ int main(int count, char** words) {
     return 0;
   }
   try {
-    return run(file, seconds, seed);
+    return run(file, seconds, work, seed);
   } catch (const std::exception& e) {
     std::cerr << "solve_iopddl: " << e.what() << '\n';
     std::printf("[]\n");

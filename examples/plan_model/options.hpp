@@ -20,7 +20,7 @@ struct options {
   std::optional<double> slowdown;
   int microbatches = 1, points = 6;
   std::optional<int> nodes, devices_per_node;
-  double solve_seconds = 20, clip = 1;
+  double solve_work = 2e9, solve_seconds = 600, clip = 1;
   bool explain = false, recompute = false;
 
   static constexpr std::int64_t largest = 1'000'000'000;
@@ -46,7 +46,9 @@ struct options {
     app.add_option("--budget", budget, "most bytes live on a device, as 80GiB")->check(not_empty());
     app.add_option("--compare", compare, "all, none, or schemes as ddp,zero3: of " + mmr::scheme_list())->check(not_empty());
     app.add_option("--front", points, "plans between the ends of the Pareto front of memory against time")->check(whole_number(0, 100));
-    app.add_option("--solve-seconds", solve_seconds, "time limit of the solver, a plan")->check(within(1e-3, 1e9));
+    app.add_option("--solve-work", solve_work, "what the solver may spend on a plan, some hundred millions a second; plans depend on it alone")
+        ->check(within(1.0, 1e15));
+    app.add_option("--solve-seconds", solve_seconds, "unless a plan takes longer than this")->check(within(1e-3, 1e9));
     app.add_option("--json", json, "JSON file for all that is printed")->check(not_empty());
     app.add_option("--report", report, "HTML file to look at, with nothing else needed")->check(not_empty());
     app.add_option("--save-plan", save_plan, "JSON file for the plan that was asked for")->check(not_empty());

@@ -51,6 +51,7 @@ inline planned make_plans(const options& o, mmr::planner& planner, const mmr::sc
   planned out;
   mmr::plan_request r;
   r.axes = axes;
+  r.work = o.solve_work;
   r.seconds = o.solve_seconds;
   const auto names = o.schemes();
   mmr::progress bar("planning", static_cast<std::int64_t>(names.size()) + o.points + 4, "plans");
@@ -74,11 +75,11 @@ inline planned make_plans(const options& o, mmr::planner& planner, const mmr::sc
     bar.update(++done, ends.back().name);
   }
   // There are many of them, and any is better than none.
-  r.seconds = o.solve_seconds / 10;
+  r.work = o.solve_work / 10;
   const auto before = done;
   out.front = mmr::front_between(planner, r, ends.front(), ends.back(), o.points,
                                  [&](int made) { bar.update(done = before + made, "the front"); });
-  r.seconds = o.solve_seconds;
+  r.work = o.solve_work;
   if (limit.bytes() > 0 && !limit.kept_by(ends.back()).value_or(true) && limit.kept_by(ends.front()).value_or(true))
     if (auto p = fastest_that_fits(planner, r, limit)) {
       p->name = "time, fits";

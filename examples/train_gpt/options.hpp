@@ -29,7 +29,7 @@ struct options {
   std::optional<std::int64_t> decay_steps;
   double lr = 1e-3, clip = 1.0, weight_decay = 0.01;
   std::uint64_t seed = 1;
-  double solve_seconds = 20;
+  double solve_work = 2e9, solve_seconds = 600;
   bool explain = false, profile = false, no_table = false;
 
   mmr::adamw optimizer() const { return {.weight_decay = weight_decay, .clip_norm = clip}; }
@@ -61,6 +61,7 @@ struct options {
     app.add_option("--batch", model.batch, "sequences in a microbatch")->check(whole_number(1, largest));
     app.add_option("--accumulate", model.microbatches, "microbatches in a step")->check(whole_number(1, largest));
     app.add_option("--vocab", model.vocab, "words; at least 256 to hold every byte")->check(whole_number(1, largest));
+    app.add_flag("--recompute", model.recompute, "let plans make activations of layers again in backward instead of keeping them");
     app.add_option("--dropout", model.dropout, "probability of dropping a value, below 1")->check(within(0.0, 1.0));
     app.add_option("--steps", steps, "steps of this run; a run that resumes does as many more")->check(whole_number(0, most_steps));
     app.add_option("--lr", lr, "learning rate after the warm-up")->check(within(0.0, 1e30));
@@ -82,7 +83,9 @@ struct options {
     app.add_option("--json", json, "JSON file for losses, speed and bytes")->check(not_empty());
     app.add_option("--report", report, "HTML file to look at: the plans, and what the run took and learnt")->check(not_empty());
     app.add_option("--sample", sample, "bytes of text to generate at the end")->check(whole_number(0, largest));
-    app.add_option("--solve-seconds", solve_seconds, "time limit of the solver, a plan")->check(within(1e-3, 1e9));
+    app.add_option("--solve-work", solve_work, "what the solver may spend on a plan, some hundred millions a second; plans depend on it alone")
+        ->check(within(1.0, 1e15));
+    app.add_option("--solve-seconds", solve_seconds, "unless a plan takes longer than this")->check(within(1e-3, 1e9));
     app.add_flag("--explain", explain, "print the plan tensor by tensor");
     app.add_flag("--profile", profile, "print the seconds of each operator on rank 0");
     app.add_flag("--no-table", no_table, "plan only what is run; skip the comparison");

@@ -15,6 +15,7 @@ struct planned {
 inline mmr::plan_request request_for(const options& o, const std::string& name) {
   mmr::plan_request r;
   r.axes = mmr::gpt::scheme();
+  r.work = o.solve_work;
   r.seconds = o.solve_seconds;
   if (name == "time") r.minimise = mmr::goal::time;
   if (name != "memory" && name != "time") r.scheme = name;

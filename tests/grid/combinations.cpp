@@ -59,8 +59,6 @@ std::optional<shell_answer> evaluated(const std::string& arguments) {
 #endif
 }
 
-constexpr double seconds = 60;  // far more than any takes: the clock has no part in the answers
-
 struct combination {
   const char* model;
   const char* precision;
@@ -97,7 +95,7 @@ TEST_CASE(
   for (const auto& c : combinations) {
     const auto g = models::make(c.model, c.precision, c.microbatches);
     const grid::place at{g, lay(c.mesh, c.device)};
-    const mmr::plan_request base{.axes = models::axes(c.model), .seconds = seconds};
+    const mmr::plan_request base{.axes = models::axes(c.model)};
     const auto schemes = grid::scheme_plans(at, base);
     int described_schemes = 0;
     for (const auto& s : schemes)
@@ -106,7 +104,7 @@ TEST_CASE(
     const auto ask = [&](const grid::question& q, double quickest) {
       INFO(c.model << " " << c.precision << " x" << c.microbatches << " on " << c.mesh << ": " << q.objective);
       const auto first = grid::ask_afresh(at, q.request), second = grid::ask_afresh(at, q.request);
-      CHECK(grid::is_proved(first, 0));
+      CHECK(grid::is_proved(first));
       CHECK(grid::text_of(at, first) == grid::text_of(at, second));
       CHECK(grid::broken_promise(q, first, schemes, quickest) == "");
       ++asked;
@@ -136,7 +134,7 @@ TEST_CASE("the evaluator sees whatever is changed in a description") {
   const scratch folder;
   const auto g = models::make("gpt", "bf16", 4);
   const grid::place at{g, lay("data=2,model=2", "a100-80g")};
-  const auto p = grid::ask_afresh(at, {.slowdown = 1.0, .axes = models::axes("gpt"), .seconds = 5});
+  const auto p = grid::ask_afresh(at, {.slowdown = 1.0, .axes = models::axes("gpt")});
   REQUIRE(p.plan);
   if (const auto said = evaluated("--self-test " + described(at, *p.plan, folder / "plan.json"))) {
     INFO(said->text);
@@ -148,7 +146,7 @@ TEST_CASE("the evaluator sees whatever is changed in a description") {
 TEST_CASE("a plan that is worse than a scheme, or breaks its limits, is called so") {
   const auto g = models::make("gpt");
   const grid::place at{g, mmr::mesh::parse("data=2")};
-  const mmr::plan_request r{.axes = models::axes("gpt"), .seconds = seconds};
+  const mmr::plan_request r{.axes = models::axes("gpt")};
   const auto schemes = grid::scheme_plans(at, r);
   const auto last = [&](auto before) {
     return grid::answer{*std::max_element(schemes.begin(), schemes.end(), before), ""};

@@ -25,7 +25,7 @@ void check_never_more(const std::string& model, const meshes& more_and_more) {
   std::string fewer;
   for (const auto& m : more_and_more) {
     mmr::planner planner(g, m);
-    const auto lean = planner.make({.axes = models::axes(model), .seconds = 60});
+    const auto lean = planner.make({.axes = models::axes(model)});
     INFO(model << ": " << m.text() << " after " << fewer);
     CHECK(lean.least);
     if (before > 0) CHECK(mmr::peak_bytes(lean) <= before);

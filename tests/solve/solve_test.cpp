@@ -101,6 +101,36 @@ TEST_CASE("a search that is stopped on its way claims no more than is true") {
   }
 }
 
+TEST_CASE("the same work gives the same answer, which claims no more than is true") {
+  const auto step = test::gpt_like({3, 64, 4, 256, 4, 32, {2, 2}});
+  const auto p = mmr::solve::tie(step.p, step.group);
+  const auto cheapest = minimise(p, {goal::cost});
+  for (auto wanted :
+       {request{.minimise = goal::peak, .cost_limit = 1.05 * cheapest.cost}, request{.minimise = goal::peak},
+        request{.minimise = goal::cost, .peak_limit = (minimise(p, {goal::peak}).peak + cheapest.peak) / 2}}) {
+    const auto truth = minimise(p, wanted, cheapest.choice);
+    REQUIRE(truth.outcome == status::optimal);
+    const auto value = [&](const result& r) {
+      return wanted.minimise == goal::cost ? r.cost : static_cast<double>(r.peak);
+    };
+    int open = 0;
+    for (const double share : {0.0, 0.001, 0.01, 0.03, 0.1, 0.3, 0.6, 1.0}) {
+      wanted.work = share * truth.work;
+      const auto found = minimise(p, wanted, cheapest.choice), again = minimise(p, wanted, cheapest.choice);
+      INFO("work " << wanted.work << ": " << name_of(found.outcome) << " " << value(found) << " bound " << found.bound);
+      CHECK(found.choice == again.choice);
+      CHECK(found.bound == again.bound);
+      CHECK(found.work == again.work);
+      CHECK(found.bound <= value(truth) * (1 + 1e-9));
+      if (found.outcome == status::optimal) CHECK(value(found) <= value(truth) * (1 + 1e-9));
+      if (share <= 0.01) CHECK(found.work <= 0.2 * truth.work);
+      if (share == 1) CHECK(found.outcome == status::optimal);
+      open += found.outcome != status::optimal;
+    }
+    CHECK(open >= 3);
+  }
+}
+
 TEST_CASE("without time the answer is what was given, and the bound stays below the optimum") {
   std::mt19937 draw(13);
   for (int i = 0; i < 50; ++i) {

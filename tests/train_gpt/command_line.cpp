@@ -111,6 +111,18 @@ TEST_CASE("a run writes what the interface promises, and other plans and ranks g
   }
 }
 
+TEST_CASE("what is made again in backward saves memory and changes no loss") {
+  const scratch s;
+  const auto kept = shell(tiny(s) + "--precision double --ranks 2 --json " + (s / "kept.json"));
+  const auto again = shell(tiny(s) + "--precision double --ranks 2 --recompute --json " + (s / "again.json"));
+  CAPTURE(kept.text, again.text);
+  REQUIRE(kept.status == 0);
+  REQUIRE(again.status == 0);
+  require_equal(losses(s / "kept.json"), losses(s / "again.json"), 1e-10);
+  const auto peak = [&](const char* name) { return read_json(s / name)["plan"]["per_rank"][0]["peak_live"].get<std::int64_t>(); };
+  CHECK(peak("again.json") < peak("kept.json"));
+}
+
 #ifdef MMR_MPIRUN
 TEST_CASE("MPI ranks give the losses of threads, and fail together with one message") {
   const scratch s;
@@ -279,7 +291,7 @@ TEST_CASE("a number that is none, or out of its range, gets one sentence with th
     }
   for (const std::string option : {"--ranks", "--layers", "--hidden", "--heads", "--seq", "--batch", "--vocab", "--accumulate"})
     require_refused(tiny(s) + option + " 0", option + ": '0' is no whole number from 1 to");
-  for (const std::string option : {"--lr", "--clip", "--weight-decay", "--solve-seconds", "--dropout"})
+  for (const std::string option : {"--lr", "--clip", "--weight-decay", "--solve-work", "--solve-seconds", "--dropout"})
     for (const std::string value : {"-1", "nan", "inf", "1e300", "much"})
       require_refused(tiny(s) + option + " " + value, option + ": '" + value + "' is no number from ");
   const auto largest = shell(tiny(s) + "--ranks 2 --steps 1 --seed 18446744073709551615");

@@ -34,9 +34,9 @@ inline std::vector<std::int64_t> front_budgets(std::int64_t leanest, std::int64_
 }
 
 /// The front between two plans that were made already, the leanest and the fastest: these, and the least time under `points`
-/// budgets between their peaks. `r` says everything but goal, budget and slowdown, which it must leave open; its seconds
-/// are those of each plan. `done` hears after each plan how many are made. Plans whose proof the time cut short are only
-/// as good as what was found.
+/// budgets between their peaks. `r` says everything but goal, budget and slowdown, which it must leave open; its work
+/// and seconds are those of each plan. `done` hears after each plan how many are made. Plans whose proof was cut short are
+/// only as good as what was found.
 inline std::vector<plan> front_between(planner& planner, plan_request r, const plan& leanest, const plan& fastest, int points,
                                        const std::function<void(int)>& done = {}) {
   if (points < 0 || points > 1000) fail("a front of ", points, " points between its ends; give 0 to 1000");

@@ -24,7 +24,8 @@ struct plan {
   double lower_bound = 0;
   bool least = false;                    ///< proved: no plan that places repeated layers alike does better
   bool proved = false;                   ///< and among those that do as well, it is proved best in what was asked next
-  double solve_seconds = 0;
+  double solve_seconds = 0;              ///< of all that planning took
+  double solve_work = 0;                 ///< of the solver, in entries of tables that it looked at
   /// The problem with a node for every operator; with one for all repetitions of one; without what could be seen to lose.
   solve::sizes unfolded, folded, reduced;
   std::vector<rank_memory> per_rank;

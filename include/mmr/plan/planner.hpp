@@ -22,7 +22,10 @@ struct plan_request {
   std::string scheme{};                  ///< a fixed scheme instead of the whole space; least time within it
   scheme_axes axes{};                    ///< of the model, for the schemes
   pins fixed{};
-  double seconds = 60;                   ///< of solving, for all questions that the plan takes
+  /// What the solver may spend on all questions that the plan takes, in entries of tables that it looks at: some hundred
+  /// millions a second. The plan depends on it and on nothing else,
+  double work = 2e9;
+  double seconds = 600;                  ///< unless it takes longer than this, which guards against a slow machine
 };
 
 /// Plans for one graph on one mesh. Keeps what several plans share.
@@ -43,6 +46,7 @@ class planner {
     if (r.scheme.empty()) find.learn_from_schemes();
     plan p = r.scheme.empty() && r.minimise == goal::memory ? find.least_memory() : find.least_time();
     p.solve_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - find.begin).count();
+    p.solve_work = find.work;
     assess(*s_, p);
     // The bound was summed in another order than the value, which may put it a rounding above.
     p.lower_bound = std::min(p.lower_bound, p.minimised == goal::memory ? static_cast<double>(peak_bytes(p)) : p.step_seconds);
@@ -71,6 +75,7 @@ class planner {
     formulation f;
     solve::problem& p = f.problem;
     std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
+    double work = 0;                                        ///< spent so far
     std::vector<std::vector<int>> known{cheapest_alone()};  ///< choices of this problem
 
     search(planner& of, const plan_request& request) : owner(of), r(request), f(of.formulated(request)) {}
@@ -131,7 +136,7 @@ class planner {
       if (answer.outcome == solve::status::nothing_found) answer.outcome = solve::status::feasible;
     }
 
-    /// Asks the solver, with this share of the time that is left: a question that is asked for the sake of a later one
+    /// Asks the solver, with this share of the time and work that are left: a question that is asked for the sake of a later one
     /// must leave it some.
     solve::result ask(double share, solve::goal goal, double cost_limit, std::int64_t peak_limit) {
       solve::request q;
@@ -140,9 +145,11 @@ class planner {
       q.peak_limit = peak_limit;
       const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - begin;
       q.seconds = std::max(share * (r.seconds - spent.count()), 0.05 * r.seconds);
+      if (r.work < solve::infinity) q.work = std::max(share * (r.work - work), 0.05 * r.work);
       solve::result start;
       for (const auto& choice : known) improve(start, q, choice);
       auto x = solve::minimise(p, q, start.choice);
+      work += x.work;
       // Earlier plans of the planner come in only where the time ran out: proved plans are the same whatever came before.
       if (x.outcome == solve::status::feasible || x.outcome == solve::status::nothing_found)
         for (const auto& strategies : owner.earlier_)
@@ -204,9 +211,17 @@ class planner {
       return r.scheme + (!alone ? "" : stage > 0 ? " (= zero" + std::to_string(stage) + ")" : " (= ddp)");
     }
 
+    /// What the solver may spend, in words.
+    std::string means() const {
+      std::ostringstream text;
+      text << r.seconds << " seconds";
+      if (r.work < solve::infinity) text << " and a work of " << r.work;
+      return text.str();
+    }
+
     const solve::result& found(const solve::result& x) const {
       if (x.choice.empty())
-        fail("no plan was found within ", r.seconds, " seconds (", solve::name_of(x.outcome), "); give the solver more time");
+        fail("no plan was found within ", means(), " (", solve::name_of(x.outcome), "); give the solver more time");
       return x;
     }
 
@@ -221,7 +236,7 @@ class planner {
       const auto needed = "at least " + std::to_string(proved_bytes) +
                           " bytes are proved to be needed, and the best plan found takes" + known_bytes;
       if (proved_bytes <= *r.budget)
-        fail("no plan that keeps", limit, " was found in ", r.seconds, " seconds, and none is proved to be impossible: ", needed,
+        fail("no plan that keeps", limit, " was found in ", means(), ", and none is proved to be impossible: ", needed,
              "; give the solver more time, or raise the budget", or_else);
       fail("no plan keeps", limit, ": ", is_least ? "the least that would do is" + known_bytes : needed, "; ",
            owner.largest_items(chosen(least), 3), blamed_pins(), "; raise the budget, use more ranks or a smaller batch", or_else);
@@ -276,15 +291,19 @@ class planner {
     }
   };
 
+  static constexpr double scheme_work = 2e7;
+
   /// What the schemes do under the pins of a request, each at its quickest and at its leanest. Made once: a scheme leaves
-  /// little to choose and takes milliseconds, which it is given even where the request has less.
+  /// little to choose and takes milliseconds and little work, which it is given even where the request has less.
   const std::vector<std::vector<strategy>>& scheme_plans(const plan_request& r) {
     for (const auto& made : schemes_)
-      if (made.fixed == r.fixed && made.axes == r.axes && (made.proved || made.seconds >= r.seconds)) return made.plans;
-    auto& made = schemes_.emplace_back(scheme_set{r.fixed, r.axes, r.seconds, true, {}});
+      if (made.fixed == r.fixed && made.axes == r.axes && (made.proved || (made.seconds >= r.seconds && made.work >= r.work)))
+        return made.plans;
+    auto& made = schemes_.emplace_back(scheme_set{r.fixed, r.axes, r.seconds, r.work, true, {}});
     for (const auto name : scheme_names) {
       if (is_megatron(name) && r.axes.tensor.empty()) continue;
-      plan_request q{.scheme = std::string(name), .axes = r.axes, .fixed = r.fixed, .seconds = std::max(0.02 * r.seconds, 0.2)};
+      plan_request q{.scheme = std::string(name), .axes = r.axes, .fixed = r.fixed, 
+                     .work = std::max(0.02 * r.work, scheme_work), .seconds = std::max(0.02 * r.seconds, 0.2)};
       std::optional<search> within;
       try {
         within.emplace(*this, q);
@@ -327,7 +346,7 @@ class planner {
   struct scheme_set {
     pins fixed;
     scheme_axes axes;
-    double seconds;
+    double seconds, work;
     bool proved;
     std::vector<std::vector<strategy>> plans;
   };

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -13,19 +12,12 @@
 #include "mmr/solve/cost_descent.hpp"
 #include "mmr/solve/descent.hpp"
 #include "mmr/solve/evaluate.hpp"
+#include "mmr/solve/meter.hpp"
 #include "mmr/solve/problem.hpp"
 #include "mmr/solve/reduce.hpp"
 #include "mmr/solve/result.hpp"
 
 namespace mmr::solve::detail {
-
-class stopwatch {
- public:
-  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
-
- private:
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
 
 /// The greatest number that divides every byte count: peaks come in multiples of it.
 inline std::int64_t bytes_unit(const problem& p) {
@@ -54,13 +46,28 @@ struct effort {
 class attempt {
  public:
   attempt(const problem& p, const request& r, const effort& spend)
-      : original_(p), r_(r), spend_(spend), for_cost_(r.minimise == goal::cost) {
+      : original_(p), r_(r), spend_(spend), for_cost_(r.minimise == goal::cost), meter_(r.seconds, r.work) {
     out_.before = size_of(p);
   }
 
  protected:
+  // What descents read at each turn, in tables of a node.
+  static constexpr double turn_of_costs = 2, turn_of_peaks = 8;
+
   static std::size_t at(int i) { return static_cast<std::size_t>(i); }
-  bool out_of_time() const { return watch_.seconds() > r_.seconds; }
+
+  /// For loops that stop when time or work run out: charges what one turn reads, in multiples of the tables of a node
+  /// of `p` and its edges.
+  auto stop_of_turns(const problem& p, double tables) {
+    const double entries =
+        tables * size_of(p).variables / static_cast<double>(std::max<std::size_t>(p.nodes.size(), 1));
+    return [this, entries] {
+      meter_.charge(entries);
+      return meter_.over();
+    };
+  }
+  /// Charges `passes` over all tables of the small problem.
+  void charge_passes(double passes) { meter_.charge(passes * entries_left_); }
 
   /// Best value so far of the goal; infinity before the first choice.
   double best() const {
@@ -92,7 +99,8 @@ class attempt {
     } else {
       out_.outcome = out_.choice.empty() ? status::nothing_found : status::feasible;
     }
-    out_.seconds = watch_.seconds();
+    out_.seconds = meter_.seconds();
+    out_.work = meter_.used();
     return out_;
   }
 
@@ -132,13 +140,14 @@ class attempt {
     for (int& t : step.step_of) t = chain_.empty() ? t : step_of_[static_cast<std::size_t>(t)];
     step_of_ = step.step_of;
     chain_.push_back(std::move(step));
-    strategies_left_ = size_of(small_).strategies;
+    const auto left = size_of(small_);
+    strategies_left_ = left.strategies;
+    entries_left_ = left.variables;
   }
 
   void polish() {
-    const auto stop = [&] { return out_of_time(); };
-    offer(for_cost_ ? cost_descent(original_, r_.peak_limit).run(out_.choice, stop)
-                    : descent(original_, r_).run(out_.choice, 8, stop));
+    offer(for_cost_ ? cost_descent(original_, r_.peak_limit).run(out_.choice, stop_of_turns(original_, turn_of_costs))
+                    : descent(original_, r_).run(out_.choice, 8, stop_of_turns(original_, turn_of_peaks)));
   }
 
   /// The greatest peak that is still of interest.
@@ -177,13 +186,14 @@ class attempt {
   request r_;
   effort spend_;
   bool for_cost_;
-  stopwatch watch_;
+  meter meter_;
   result out_;
   bool infeasible_ = false;  // nothing is news any more: the best choice so far is optimal, or there is none
   double unit_ = 1, constant_ = 0, ceiling_ = infinity;
   problem small_;
   std::vector<reduction> chain_;
   int strategies_left_ = 0;   // of small_
+  double entries_left_ = 0;   // of its tables
   std::vector<int> step_of_;  // of each step of small_, in the original problem
 };
 

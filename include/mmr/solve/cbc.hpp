@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "mmr/solve/evaluate.hpp"
+#include "mmr/solve/meter.hpp"
 #include "mmr/solve/problem.hpp"
 #include "mmr/solve/result.hpp"
 
@@ -61,8 +62,8 @@ class program {
     double bound = -infinity;
   };
 
-  /// Minimises within `seconds`; `start` (empty or one value a column) is offered as a first solution.
-  answer minimise(double seconds, const std::vector<double>& start) const {
+  /// Minimises within what is left; `start` (empty or one value a column) is offered as a first solution.
+  answer minimise(meter& left, const std::vector<double>& start) const {
     std::vector<CoinBigIndex> starts{0};
     std::vector<int> index;
     std::vector<double> value;
@@ -84,13 +85,17 @@ class program {
     Cbc_setParameter(model.get(), "allowableGap", "1e-9");
     Cbc_setParameter(model.get(), "threads", "0");
     Cbc_setParameter(model.get(), "timeMode", "elapsed");
-    Cbc_setMaximumSeconds(model.get(), std::max(0.01, seconds));
+    Cbc_setMaximumSeconds(model.get(), std::max(0.01, left.seconds_left()));
+    // Each node of the search takes some tens of pivots, each of which reads every column.
+    const double pivot = static_cast<double>(columns());
+    Cbc_setMaximumNodes(model.get(), static_cast<int>(std::clamp(left.work_left() / (30 * pivot), 1.0, 2e9)));
     if (!start.empty()) {
       std::vector<int> columns_set(start.size());
       std::iota(columns_set.begin(), columns_set.end(), 0);
       Cbc_setMIPStartI(model.get(), static_cast<int>(start.size()), columns_set.data(), start.data());
     }
     Cbc_solve(model.get());
+    left.charge(pivot * Cbc_getIterationCount(model.get()));
     answer out;
     // Preprocessing may find infeasibility without setting that flag: the search then ended with no solution.
     const bool ended = Cbc_status(model.get()) == 0 && Cbc_secondaryStatus(model.get()) <= 1;
@@ -117,9 +122,9 @@ class program {
 
 /// Solves `p` to optimality with memory rows for `steps` only. `peak_unit` divides every byte count (1 always does):
 /// limits are relaxed by half of it, so that CBC's tolerance cannot turn a solution that fits into one that does not.
-/// `start` is a choice, or empty.
+/// `start` is a choice, or empty; `left` is what may be spent, and is charged.
 inline program_answer solve_program(const problem& p, const request& r, const std::vector<int>& steps,
-                                    std::int64_t peak_unit, const std::vector<int>& start, double seconds) {
+                                    std::int64_t peak_unit, const std::vector<int>& start, meter& left) {
   const auto index = [](int i) { return static_cast<std::size_t>(i); };
   double cost_scale = 0, bytes_scale = 1;
   for (const auto& n : p.nodes)
@@ -212,7 +217,7 @@ inline program_answer solve_program(const problem& p, const request& r, const st
     }
   }
 
-  const auto solved = program.minimise(seconds, start.empty() ? std::vector<double>{} : values);
+  const auto solved = program.minimise(left, start.empty() ? std::vector<double>{} : values);
   program_answer out;
   out.infeasible = solved.infeasible;
   out.proved = solved.proved;

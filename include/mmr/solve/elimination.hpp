@@ -140,6 +140,16 @@ class elimination {
     return sum;
   }
 
+  /// Entries that filling reads.
+  double reads() const {
+    double sum = 0;
+    for (std::size_t i = 0; i < order_.size(); ++i)
+      for (const auto& part : buckets_[i].parts)
+        sum += factors_[part.output].entries() *
+               static_cast<double>(part.inputs.size() * p_.nodes[at(order_[i])].cost.size());
+    return sum;
+  }
+
   /// Fills the tables for `r`; afterwards `bound()` is its lower bound.
   void fill(const resource& r) {
     unary_ = &r.node;

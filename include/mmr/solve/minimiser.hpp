@@ -50,7 +50,7 @@ class minimiser : public priced_attempt {
     first_prices();
     tell_prices();
     if (for_cost_ && r_.peak_limit < no_peak_limit && strategies_left_ > many_strategies) climb();
-    if (done() || out_of_time()) return closed();
+    if (done() || meter_.over()) return closed();
     for (int round = 0; round < 6; ++round) {
       if (done()) return closed();
       const auto before = size_of(small_).strategies;
@@ -82,6 +82,7 @@ class minimiser : public priced_attempt {
   /// first, until what is left is small.
   static constexpr int many_strategies = 20000;
   static constexpr std::size_t freed_nodes = 700;  // of a neighbourhood: chosen anew in about a second
+  static constexpr double turn_of_states = 256;    // a search looks at its meter after so many states
 
   // --- prices of all steps
   // -------------------------------------------------------------------------------------------------
@@ -95,18 +96,20 @@ class minimiser : public priced_attempt {
     const auto depth = chain_.size();
     std::vector<int> best_of_wide;
     std::vector<double> prices;
-    std::future<std::vector<int>> parts;
+    std::future<parts_anew> parts;
     std::uint64_t batch = 0;
     const auto collect = [&] {
       if (!parts.valid()) return;
-      auto choice = parts.get();
+      auto [choice, work] = parts.get();
+      meter_.charge(work);
       offer(expanded(choice, 0, depth));
       if (evaluate(wide, choice).cost < evaluate(wide, best_of_wide).cost) best_of_wide = std::move(choice);
     };
-    while (!out_of_time() && strategies_left_ > many_strategies) {
+    while (!meter_.over() && strategies_left_ > many_strategies) {
       price_ascent ascent(small_, r_.peak_limit, prices);
       cost_descent descent(small_, r_.peak_limit);
-      for (int i = 1; !out_of_time(); ++i) {
+      for (int i = 1; !meter_.over(); ++i) {
+        charge_passes(1);
         if (!ascent.iterate(best() - constant_, target() - constant_)) {
           infeasible_ = true;
           break;
@@ -116,7 +119,7 @@ class minimiser : public priced_attempt {
         if (i <= 3 || i % 25 == 0) {
           auto choice = ascent.rounded();
           if (!choice.empty()) {
-            choice = descent.run(choice, [&] { return out_of_time(); });
+            choice = descent.run(choice, stop_of_turns(small_, turn_of_costs));
             const double before = best();
             offer_small(choice);
             if (best() < before) best_of_wide = expanded(choice, depth);
@@ -128,9 +131,9 @@ class minimiser : public priced_attempt {
         if (done()) break;
         if (!best_of_wide.empty() && out_.bound > 0.8 * best()) {
           const auto seed = r_.seed + 1000003 * ++batch;
-          parts = std::async(std::launch::async, [&wide, choice = best_of_wide, seed, this] {
-            return with_parts_anew(wide, choice, seed, 4);
-          });
+          parts = std::async(std::launch::async, [&wide, choice = best_of_wide, seed,
+                                                  left = meter(meter_.seconds_left(), meter_.work_left()),
+                                                  this] { return with_parts_anew(wide, choice, seed, 4, left); });
         }
         std::size_t dead = 0;
         for (const auto& node : ascent.messages().dead())
@@ -139,18 +142,23 @@ class minimiser : public priced_attempt {
       }
       prices = ascent.prices();
       tell_prices(1, prices);
-      if (done() || out_of_time()) break;
+      if (done() || meter_.over()) break;
       dead_ = ascent.messages().dead();
       if (!shrink() || done()) break;
     }
     collect();
   }
 
-  /// Frees parts of a choice of `wide`, one after another, and takes what is better.
-  std::vector<int> with_parts_anew(const problem& wide, std::vector<int> choice, std::uint64_t seed, int count) const {
+  struct parts_anew {
+    std::vector<int> choice;
+    double work;
+  };
+  /// Frees parts of a choice of `wide`, one after another, and takes what is better. `left`: what may be spent.
+  parts_anew with_parts_anew(const problem& wide, std::vector<int> choice, std::uint64_t seed, int count,
+                             meter left) const {
     std::mt19937_64 draw(seed);
     const auto edges_of = edges_by_node(wide);
-    for (int n = 0; n < count && !out_of_time(); ++n) {
+    for (int n = 0; n < count && !left.over(); ++n) {
       // What hangs together, and what competes for the bytes of a full step, by turns.
       auto nodes = n % 2 == 0 ? std::vector<int>{static_cast<int>(draw() % wide.nodes.size())}
                               : live_at_full_step(wide, choice, draw, freed_nodes / 3);
@@ -159,15 +167,20 @@ class minimiser : public priced_attempt {
       const auto part = freed(wide, choice, edges_of, nodes, members);
       std::vector<int> start;
       for (int v : members) start.push_back(choice[at(v)]);
-      request sub{goal::cost, infinity, r_.peak_limit, r_.seconds - watch_.seconds(), r_.seed};
+      request sub{.minimise = goal::cost,
+                  .peak_limit = r_.peak_limit,
+                  .seconds = left.seconds_left(),
+                  .work = left.work_left(),
+                  .seed = r_.seed};
       effort little;
       little.most_branches = 8;
       little.programs = false;
       const auto answer = minimiser(part, sub, little).run(start);
+      left.charge(answer.work);
       if (answer.choice.empty()) continue;
       for (std::size_t i = 0; i < members.size(); ++i) choice[at(members[i])] = answer.choice[i];
     }
-    return choice;
+    return {std::move(choice), left.used()};
   }
 
   // --- search
@@ -185,12 +198,14 @@ class minimiser : public priced_attempt {
     states = std::min(states, spend_.most_states);
     if (decided()) return;
     const auto order = narrow_order(small_);
-    for (int tries = 0; tries < 8 && !out_of_time(); ++tries) {
+    for (int tries = 0; tries < 8 && !meter_.over(); ++tries) {
       diffusion messages(small_);
       messages.set(prices());
       for (int i = 0; i < 50; ++i) messages.iterate();
+      charge_passes(50);
       elimination bounds(small_, order, static_cast<double>(std::min<std::size_t>(states * 50, 2000000)));
       const auto moved = messages.reparametrised();
+      meter_.charge(bounds.reads());
       bounds.fill(moved);
       raise(bound_of(bounds.bound()));
       if (done()) return;
@@ -213,7 +228,7 @@ class minimiser : public priced_attempt {
         limits.floor.push_back(is_goal ? (for_cost_ ? 0 : out_.bound) : limit < infinity ? limit : 0);
         if (r == 0 && limit < infinity) limits.limit.back() += 1e-11 * std::abs(limit);
       }
-      const auto answer = search(small_, parts, bounds, limits, [&] { return out_of_time(); });
+      const auto answer = search(small_, parts, bounds, limits, stop_of_turns(small_, turn_of_states));
       if (answer.choice.empty()) {
         if (answer.complete)
           infeasible_ = true;  // no choice is news
@@ -237,19 +252,24 @@ class minimiser : public priced_attempt {
   /// peak is often easier to search than the peak itself.
   void guess_peaks() {
     double low = out_.bound, guess = low;
-    while (!done() && !out_of_time()) {
+    while (!done() && !meter_.over()) {
       const double high = std::min(target(), 1.25 * out_.bound);
       if (low > high) return;
       guess = std::floor(std::clamp(guess, low, high));
       confine_to_room();
       if (done() || decided()) return;
-      request sub{goal::cost, r_.cost_limit - constant_, static_cast<std::int64_t>(guess),
-                  r_.seconds - watch_.seconds(), r_.seed};
+      request sub{.minimise = goal::cost,
+                  .cost_limit = r_.cost_limit - constant_,
+                  .peak_limit = static_cast<std::int64_t>(guess),
+                  .seconds = meter_.seconds_left(),
+                  .work = meter_.work_left(),
+                  .seed = r_.seed};
       auto little = spend_;
       little.first_only = true;
       little.most_states = std::min<std::size_t>(little.most_states, 2000);
       little.most_branches = std::min(little.most_branches, 30);
       const auto answer = minimiser(small_, sub, little).run({});
+      meter_.charge(answer.work);
       if (answer.outcome == status::infeasible) raise(guess + 1);
       // Without a proof the guess is merely left behind.
       if (!answer.choice.empty()) {
@@ -273,20 +293,20 @@ class minimiser : public priced_attempt {
     for (int round = 0; round < 3; ++round) {
       const auto before = size_of(small_).strategies;
       bound_by_messages(12);
-      if (done() || !shrink() || done() || out_of_time()) return;
+      if (done() || !shrink() || done() || meter_.over()) return;
       if (size_of(small_).strategies > before * 8 / 10) break;
     }
     if (depth % 4 == 3 || strategies_left_ < 200) probe(400);
-    if (done() || out_of_time()) return;
+    if (done() || meter_.over()) return;
     branch(depth);
   }
 
   void branch(int depth) {
-    if (out_of_time() || spend_.most_branches-- <= 0) return;
+    if (meter_.over() || spend_.most_branches-- <= 0) return;
     if (strategies_left_ < spend_.program_below) {
       probe(16000);
       if (!done()) prove_by_program();
-      if (done() || out_of_time()) return;
+      if (done() || meter_.over()) return;
     }
     cuts_.clear();
     bound_by_messages(6);
@@ -299,6 +319,7 @@ class minimiser : public priced_attempt {
         if ((halves.first[s] != 0) != side) part.dead_[at(halves.node)][s] = 1;
       if (part.shrink() && !part.done()) part.settle(depth + 1);
       spend_.most_branches = part.spend_.most_branches;
+      meter_ = part.meter_;
       if (part.best() < best()) {
         out_.choice = part.out_.choice;
         out_.cost = part.out_.cost;
@@ -348,15 +369,14 @@ class minimiser : public priced_attempt {
     inner.cost_limit -= constant_;
     auto rows = rows_;
     while (!done()) {
-      const double left = r_.seconds - watch_.seconds();
-      if (left <= 0.01) return;
+      if (meter_.over() || meter_.seconds_left() <= 0.01) return;
       if (target() < infinity) {
         if (for_cost_)
           inner.cost_limit = target() - constant_;
         else
           inner.peak_limit = static_cast<std::int64_t>(target());
       }
-      const auto answer = solve_program(small_, inner, rows, static_cast<std::int64_t>(unit_), {}, left);
+      const auto answer = solve_program(small_, inner, rows, static_cast<std::int64_t>(unit_), {}, meter_);
       out_.reduced.rows = answer.rows;
       if (answer.infeasible) {
         infeasible_ = true;

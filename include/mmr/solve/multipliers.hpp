@@ -46,7 +46,8 @@ inline std::vector<double> best_prices(const std::vector<price_cut>& cuts, const
     master.add(row, top, 1);
     for (std::size_t r = 0; r < low.size(); ++r) master.add(row, column[r], -cut.slope[r] * unit[r] / scale);
   }
-  const auto solved = master.minimise(1, {});
+  meter enough(60, infinity);  // a few columns: never a matter of time
+  const auto solved = master.minimise(enough, {});
   if (solved.values.empty()) return {};
   std::vector<double> out;
   for (std::size_t r = 0; r < low.size(); ++r) {

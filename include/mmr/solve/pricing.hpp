@@ -23,6 +23,8 @@ class priced_attempt : public attempt {
   using attempt::attempt;
 
  protected:
+  static constexpr double passes_to_tighten = 4;
+
   void take(reduction step) {
     attempt::take(std::move(step));
     cuts_.clear();
@@ -47,6 +49,7 @@ class priced_attempt : public attempt {
     const bool drop_idle = for_cost_ || spend_.first_only;
     if (!spend_.tightening || r_.peak_limit == no_peak_limit) return;
     for (int round = 0; round < 8 && !infeasible_; ++round) {
+      charge_passes(passes_to_tighten);
       const auto left = tighten(small_, r_.peak_limit);
       infeasible_ = left.infeasible;
       const bool idles = drop_idle && std::count(left.idle.begin(), left.idle.end(), 0) < small_.steps;
@@ -61,7 +64,8 @@ class priced_attempt : public attempt {
     if (!spend_.tightening || !(target() < 9e15)) return;
     const auto unit = static_cast<std::int64_t>(unit_);
     auto high = static_cast<std::int64_t>(target()) / unit * unit, limit = high;  // first: is there anything better?
-    while (static_cast<double>(high) >= out_.bound && !out_of_time()) {
+    while (static_cast<double>(high) >= out_.bound && !meter_.over()) {
+      charge_passes(passes_to_tighten);
       if (tighten(small_, limit).infeasible)
         raise(static_cast<double>(limit) + 1);
       else
@@ -109,7 +113,8 @@ class priced_attempt : public attempt {
   void tell_prices(double cost, const std::vector<double>& of_step) {
     out_.cost_price = cost;
     out_.step_price.assign(static_cast<std::size_t>(original_.steps), 0);
-    for (std::size_t t = 0; t < of_step.size(); ++t) out_.step_price[static_cast<std::size_t>(step_of_[t])] = of_step[t];
+    for (std::size_t t = 0; t < of_step.size(); ++t)
+      out_.step_price[static_cast<std::size_t>(step_of_[t])] = of_step[t];
   }
   void tell_prices() {
     std::vector<double> of_step(static_cast<std::size_t>(small_.steps), 0);
@@ -168,12 +173,13 @@ class priced_attempt : public attempt {
     double best_bound = -infinity, radius = 3;
     evaluation seen;
     bool limited = false;
-    for (int q = 0; q < queries && !out_of_time(); ++q) {
+    for (int q = 0; q < queries && !meter_.over(); ++q) {
       messages.set(prices());
       double last = -infinity;
       const int sweeps = limited ? 6 : 60;
       int worst_row = -1;
       for (int i = 0; i < sweeps; ++i) {
+        charge_passes(1);
         messages.iterate(cutoff());
         const double bound = bound_of(messages.bound());
         raise(bound);
@@ -238,7 +244,10 @@ class priced_attempt : public attempt {
     prices_.resize(rows_.size() + 1, 0);
     dead_ = messages.dead();
     messages.set(prices());
-    for (int i = 0; i < 30 && !done(); ++i) messages.iterate(cutoff());
+    for (int i = 0; i < 30 && !done(); ++i) {
+      charge_passes(1);
+      messages.iterate(cutoff());
+    }
     raise(bound_of(messages.bound()));
     dead_ = messages.dead();
   }
@@ -253,6 +262,7 @@ class priced_attempt : public attempt {
   /// Takes out what no choice with news on the peak holds.
   void confine_to_room() {
     if (!spend_.tightening || peak_room() == no_peak_limit) return;
+    charge_passes(passes_to_tighten);
     const auto left = tighten(small_, peak_room());
     infeasible_ = left.infeasible;
     if (infeasible_ || left.dropped == 0) return;

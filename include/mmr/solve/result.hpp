@@ -38,8 +38,8 @@ constexpr std::string_view name_of(status s) {
   return "unknown";
 }
 
-/// How large a problem is, as a program: `variables` are one for each strategy and one for each pair of classes of an edge.
-/// `rows` are those of the last part that was given to CBC (0 where none was).
+/// How large a problem is, as a program: `variables` are one for each strategy and one for each pair of classes of an
+/// edge. `rows` are those of the last part that was given to CBC (0 where none was).
 struct sizes {
   int nodes = 0, strategies = 0, edges = 0, variables = 0, rows = 0;
 };
@@ -55,8 +55,8 @@ struct result {
   std::int64_t peak = 0;
   /// Proved lower bound on the goal, in its unit (cost or bytes); infinity when infeasible.
   double bound = 0;
-  double seconds = 0;
-  sizes before, reduced;  ///< as given; without what could be seen to lose before any search
+  double seconds = 0, work = 0;  ///< that it took
+  sizes before, reduced;         ///< as given; without what could be seen to lose before any search
   /// What the whole goal would pay for less: prices of cost and of the bytes of steps, with which a bound was found. A
   /// sum at these prices bounds the goal of problems like this one too.
   double cost_price = 0;
@@ -64,14 +64,16 @@ struct result {
 };
 
 /// Minimise the total cost, or the greatest bytes of any step, over choices with cost <= cost_limit (within
-/// cost_tolerance) and peak <= peak_limit. `seconds` is wall time. The solver draws nothing at random so far: `seed` is
-/// kept for searches that will. `on_better`, where set, is called with every choice that is better than the last, and
-/// the bound proved by then.
+/// cost_tolerance) and peak <= peak_limit. `seconds` is wall time. `work` is what may be spent beside it, in entries of
+/// tables that are looked at: where it ends the search before the time does, the answer depends on the problem, the
+/// start, the seed and the work alone. `seed` draws the parts of large choices that are chosen anew. `on_better`, where
+/// set, is called with every choice that is better than the last, and the bound proved by then.
 struct request {
   goal minimise = goal::cost;
   double cost_limit = infinity;
   std::int64_t peak_limit = no_peak_limit;
   double seconds = 60;
+  double work = infinity;
   std::uint64_t seed = 0;
   std::function<void(const result&)> on_better = {};
 };

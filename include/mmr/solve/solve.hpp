@@ -10,7 +10,7 @@
 
 namespace mmr::solve {
 
-/// Finds the choice that is best for `r.minimise` within the limits, with proof as far as `r.seconds` allow. `start`,
+/// Finds the choice that is best for `r.minimise` within the limits, with proof as far as `r.seconds` and `r.work` allow. `start`,
 /// if it keeps the limits, is where the search begins: the result is never worse. The answer is checked by `evaluate`
 /// on `p` itself. Deterministic unless the time runs out. Throws mmr::error when the problem is
 /// not valid or has no nodes.

@@ -27,6 +27,8 @@ void check_bound(const mmr::graph& g, const std::string& mesh, double near) {
     CHECK(bound <= least * (1 + 1e-9));
     CHECK(bound <= x.bound);
     CHECK(bound >= near * least);
+    // What a limit on bytes leaves tells the least peak exactly wherever plans with layers alike are as lean.
+    if (!for_cost && cost_limit == mmr::solve::infinity && x.peak == best.peak) CHECK(bound == x.bound);
     return x;
   };
   const auto quick = ask(mmr::solve::goal::cost, mmr::solve::infinity, mmr::solve::no_peak_limit);

@@ -2,7 +2,7 @@
 // of all repetitions; what it finds is measured against all plans, in which each repetition goes its own way.
 #pragma once
 
-#include <mmr/plan/formulate.hpp>
+#include <mmr/plan/apart_room.hpp>
 #include <mmr/solve/diffusion.hpp>
 #include <mmr/solve/result.hpp>
 
@@ -182,36 +182,46 @@ class ring_bound {
 
 }  // namespace detail
 
-/// A lower bound on the goal of `q` over all choices in which every operator takes a strategy of its own, from the prices
-/// with which `x`, the best choice for layers alike, was bounded. At most the bound for layers alike.
+namespace detail {
+
+/// The same at the prices with which `x` was bounded; minus infinity where there are none.
+inline double bound_by_prices(setting& s, const restriction& allowed, const formulation& alike, const solve::request& q,
+                              const solve::result& x) {
+  const bool for_cost = q.minimise == solve::goal::cost;
+  if (x.step_price.size() != static_cast<std::size_t>(alike.problem.steps)) return -solve::infinity;
+  double price_sum = 0;
+  for (double price : x.step_price) price_sum += price;
+  if (!for_cost && !(price_sum > 0)) return -solve::infinity;
+  double allowance = 0;
+  if (for_cost && price_sum > 0) allowance = price_sum * static_cast<double>(q.peak_limit);
+  if (!for_cost && x.cost_price > 0) allowance = x.cost_price * q.cost_limit * (1 + solve::cost_tolerance);
+
+  // Without prices of steps it does not matter what is held at them.
+  const auto f = formulating(s, allowed, groups_by_turns(s, price_sum > 0 ? alike.steps : std::vector<int>{})).run(alike.steps);
+  const solve::step_prices prices(for_cost ? 1.0 : x.cost_price, x.step_price);
+  const double sum = ring_bound(s, f, prices).climb(60);
+  if (!(sum > -solve::infinity)) return -solve::infinity;
+  const double scale = for_cost ? 1 : 1 / price_sum;  // prices of steps share one peak
+  return scale * (sum - allowance - 1e-12 * (std::abs(sum) + std::abs(allowance)));
+}
+
+}  // namespace detail
+
+/// A lower bound on the goal of `q` over all choices in which every operator takes a strategy of its own, from `x`, the best
+/// choice for layers alike, its bound and the prices that this was found with. At most the bound for layers alike.
 inline double bound_apart(setting& s, const restriction& allowed, const formulation& alike, const solve::request& q,
                           const solve::result& x) {
   const auto members = alike.members();
   if (std::all_of(members.begin(), members.end(), [](int n) { return n == 1; })) return x.bound;
   const bool for_cost = q.minimise == solve::goal::cost;
   // Alone, every operator takes its least.
-  double least = for_cost ? 0 : static_cast<double>(solve::least_peak(alike.problem));
+  double bound = for_cost ? 0 : static_cast<double>(solve::least_peak(alike.problem));
   if (for_cost)
-    for (const auto& n : alike.problem.nodes) least += *std::min_element(n.cost.begin(), n.cost.end());
-  least = std::min(least * (1 - 1e-12), x.bound);
-  if (x.step_price.size() != static_cast<std::size_t>(alike.problem.steps)) return least;
-
-  double price_sum = 0;
-  for (double price : x.step_price) price_sum += price;
-  if (!for_cost && !(price_sum > 0)) return least;
-  double allowance = 0;
-  if (for_cost && price_sum > 0) allowance = price_sum * static_cast<double>(q.peak_limit);
-  if (!for_cost && x.cost_price > 0) allowance = x.cost_price * q.cost_limit * (1 + solve::cost_tolerance);
-
-  // Without prices of steps it does not matter what is held at them.
-  const auto f = detail::formulating(s, allowed, detail::groups_by_turns(s, price_sum > 0 ? alike.steps : std::vector<int>{}))
-                     .run(alike.steps);
-  const solve::step_prices prices(for_cost ? 1.0 : x.cost_price, x.step_price);
-  const double sum = detail::ring_bound(s, f, prices).climb(60);
-  if (!(sum > -solve::infinity)) return least;
-  const double scale = for_cost ? 1 : 1 / price_sum;  // prices of steps share one peak
-  const double bound = scale * (sum - allowance - 1e-12 * (std::abs(sum) + std::abs(allowance)));
-  return std::min(std::max(bound, least), x.bound);
+    for (const auto& n : alike.problem.nodes) bound += *std::min_element(n.cost.begin(), n.cost.end());
+  bound = std::min(std::max(bound * (1 - 1e-12), detail::bound_by_prices(s, allowed, alike, q, x)), x.bound);
+  // Bytes alone tell nothing of a limit on the cost.
+  const bool by_bytes = !for_cost && !(q.cost_limit < solve::infinity);
+  return by_bytes ? detail::raised_by_room(s, allowed, alike, bound, x.bound) : bound;
 }
 
 }  // namespace mmr

@@ -570,9 +570,15 @@ def main():
     a = parser.parse_args()
     differ = 0
     for name in a.files:
-        with open(name) as file:
-            described = json.load(file)
-        wrong = evaluate(described)
+        try:
+            with open(name) as file:
+                described = json.load(file)
+            if not isinstance(described, dict):
+                raise ValueError("it is no description of a plan")
+            wrong = evaluate(described)
+        except (OSError, ValueError, KeyError, TypeError, IndexError) as problem:
+            what = f"it lacks {problem}" if isinstance(problem, KeyError) else problem
+            sys.exit(f"{name} cannot be evaluated: {what}; write it again with mmr::save_description")
         differ += bool(wrong)
         for line in wrong[:10]:
             print(f"{name}: {line}")

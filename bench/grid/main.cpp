@@ -91,6 +91,8 @@ class run {
   }
 
   int summary() {
+    if (counts_["asked"] == 0)
+      mmr::fail("nothing was asked: no model of this part of the grid is called '", a_.only, "'");
     std::cout << counts_["asked"] << " combinations asked twice: " << counts_["plans"] << " plans, "
               << counts_["refusals"] << " refusals; " << counts_["proved"] << " proved, "
               << counts_["asked"] - counts_["proved"] << " ended by the work (" << counts_["not found"]

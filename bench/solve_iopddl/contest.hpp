@@ -12,6 +12,7 @@
 #include <limits>
 #include <mmr/solve/problem.hpp>
 #include <mmr/tensor/error.hpp>
+#include <mmr/tensor/json.hpp>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
@@ -78,6 +79,14 @@ inline std::string shown(const nlohmann::json& j) {
   return text.size() <= 40 ? text : text.substr(0, 37) + "...";
 }
 
+/// An entry that the file must have.
+inline const nlohmann::json& member(const nlohmann::json& j, const char* key) {
+  if (!j.is_object())
+    mmr::fail("this is no instance of the contest: ", shown(j), " stands where an object with '", key, "' belongs");
+  if (!j.contains(key)) mmr::fail("this is no instance of the contest: it has no '", key, "'");
+  return j[key];
+}
+
 /// A list of the file; a single value is none.
 inline const nlohmann::json& list(const nlohmann::json& j, const char* what) {
   if (!j.is_array()) mmr::fail("the instance is damaged: ", what, " holds ", shown(j), "; it needs a list");
@@ -125,26 +134,30 @@ inline std::pair<std::int64_t, std::int64_t> pair(const nlohmann::json& j, const
 inline instance parse(const std::string& text) {
   instance out;
   try {
-    const auto j = nlohmann::json::parse(text).at("problem");
-    out.name = j.value("name", "unnamed");
-    const auto& nodes = j.at("nodes");
-    for (const auto& i : detail::list(nodes.at("intervals"), "intervals")) {
+    const auto whole = mmr::detail::parsed_json(text);
+    if (whole.is_discarded()) mmr::fail("this is no instance of the contest: it is not whole JSON, but cut or damaged");
+    const auto& j = detail::member(whole, "problem");
+    out.name = "unnamed";
+    if (j.contains("name") && j.at("name").is_string()) out.name = j.at("name").get<std::string>();
+    const auto& nodes = detail::member(j, "nodes");
+    for (const auto& i : detail::list(detail::member(nodes, "intervals"), "intervals")) {
       const auto [begin, end] = detail::pair(i, "intervals");
       out.intervals.push_back({begin, end});
     }
-    for (const auto& c : detail::list(nodes.at("costs"), "costs")) out.costs.push_back(detail::costs(c, "costs"));
-    for (const auto& u : detail::list(nodes.at("usages"), "usages")) {
+    for (const auto& c : detail::list(detail::member(nodes, "costs"), "costs"))
+      out.costs.push_back(detail::costs(c, "costs"));
+    for (const auto& u : detail::list(detail::member(nodes, "usages"), "usages")) {
       auto& bytes = out.usages.emplace_back();
       for (const auto& n : detail::list(u, "usages")) bytes.push_back(detail::exact(n, "usages"));
     }
-    const auto& edges = j.at("edges");
-    for (const auto& e : detail::list(edges.at("nodes"), "edges")) {
+    const auto& edges = detail::member(j, "edges");
+    for (const auto& e : detail::list(detail::member(edges, "nodes"), "edges")) {
       const auto [u, v] = detail::pair(e, "edges");
       // Numbers that no int holds are beyond the nodes, and refused as such below.
       const auto node = [](std::int64_t n) { return static_cast<int>(std::min<std::int64_t>(n, INT_MAX)); };
       out.edges.push_back({node(u), node(v)});
     }
-    for (const auto& c : detail::list(edges.at("costs"), "edge costs"))
+    for (const auto& c : detail::list(detail::member(edges, "costs"), "edge costs"))
       out.edge_costs.push_back(detail::costs(c, "edge costs"));
     if (j.contains("usage_limit") && !j.at("usage_limit").is_null())
       out.usage_limit = detail::number(j.at("usage_limit"), "usage_limit", detail::largest);
@@ -210,8 +223,9 @@ inline byte_unit unit_of(const instance& from) {
     for (const auto bytes : node) divisor = std::gcd(divisor, bytes);
   unit.size = std::max<std::int64_t>(divisor, 1);
   if (most(unit) > room)
-    mmr::fail("the usages of the instance add up to more than 2^60 at a step, which the solver cannot count; give them ",
-              "in a larger unit");
+    mmr::fail(
+        "the usages of the instance add up to more than 2^60 at a step, which the solver cannot count; give them ",
+        "in a larger unit");
   return unit;
 }
 
@@ -242,8 +256,7 @@ inline mmr::solve::problem problem_of(const instance& from) {
     if (from.usage_limit && i.begin < i.end) {
       auto bytes = from.usages[v];
       for (std::size_t s = 0; s < bytes.size(); ++s) {
-        if (unit.drops_what_breaks && bytes[s] > *from.usage_limit)
-          n.cost[s] = mmr::solve::infinity, bytes[s] = 0;
+        if (unit.drops_what_breaks && bytes[s] > *from.usage_limit) n.cost[s] = mmr::solve::infinity, bytes[s] = 0;
         bytes[s] /= unit.size;
       }
       n.uses.push_back({step(i.begin), step(i.end), std::move(bytes)});

@@ -10,6 +10,7 @@
 #include <iostream>
 #include <mmr/solve/solve.hpp>
 
+#include "common/command_line.hpp"
 #include "contest.hpp"
 
 namespace {
@@ -62,6 +63,8 @@ int run(const std::string& file, double seconds, double work, std::uint64_t seed
   std::printf("[");
   for (std::size_t v = 0; v < found.choice.size(); ++v) std::printf("%s%d", v == 0 ? "" : ", ", found.choice[v]);
   std::printf("]\n");
+  if (std::fflush(stdout) != 0 || std::ferror(stdout))
+    mmr::fail("what is printed cannot be written: the output is full or closed; send it elsewhere");
   return 0;
 }
 
@@ -74,10 +77,11 @@ int main(int count, char** words) {
   std::uint64_t seed = 0;
   app.add_option("file", file, "instance, .json or .json.gz");
   app.add_option("seconds", seconds, "wall time for solving; reading comes on top (default 60)")
-      ->check(CLI::Range(0.0, 1e6));
+      ->check(within(0.0, 1e6));
   app.add_option("--work", work, "entries of tables that may be looked at: the same work gives the same answer")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--seed", seed, "of what is drawn at random");
+      ->check(within(1.0, 1e300));
+  app.add_option("--seed", seed, "of what is drawn at random")
+      ->check(within(std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max()));
   CLI11_PARSE(app, count, words);
   if (file.empty()) {  // run among all benches, with nothing to read
     std::cout << app.help();

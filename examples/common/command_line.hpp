@@ -10,7 +10,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <cstdio>
 #include <filesystem>
+#include <iostream>
 #include <sstream>
 #include <string>
 #include <system_error>
@@ -45,6 +47,13 @@ inline void set_manners(CLI::App& app, const std::string& program) {
   app.option_defaults()->always_capture_default()->take_last();
 }
 
+/// Fails where what was printed could not be written, as to a full disk.
+inline void expect_printed() {
+  std::cout << std::flush;
+  if (!std::cout || std::fflush(stdout) != 0 || std::ferror(stdout))
+    mmr::fail("what is printed cannot be written: the output is full or closed; send it elsewhere");
+}
+
 /// The files that a program reads and will write. Fails at once where one could not be written at the end of a long run, or
 /// would overwrite another.
 class named_files {
@@ -52,7 +61,7 @@ class named_files {
   /// A file that has a name of its own.
   void take(const std::string& path) {
     std::error_code code;
-    auto whole = std::filesystem::weakly_canonical(mmr::without_links(path), code);
+    auto whole = std::filesystem::weakly_canonical(std::filesystem::absolute(mmr::without_links(path)), code);
     if (std::find(taken_.begin(), taken_.end(), whole) != taken_.end())
       mmr::fail("the file ", path, " is named twice; give each output a name of its own");
     taken_.push_back(std::move(whole));

@@ -64,7 +64,7 @@ void write_json(const options& o, const devices& d, const mmr::memory_limit& lim
                   {"reduced", size_json(plans.asked.reduced)}};
   j["solve_s"] = plans.seconds;
   std::fflush(stdout);  // the JSON may go there too
-  mmr::write_text_file(o.json, j.dump(1) + "\n");
+  mmr::write_text_file(o.json, j.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
 int run(const options& o, bool mesh_given) {
@@ -119,7 +119,9 @@ int main(int argc, char** argv) {
   o.declare(app);
   CLI11_PARSE(app, argc, argv);
   try {
-    return run(o, app.count("--mesh") > 0);
+    const int status = run(o, app.count("--mesh") > 0);
+    expect_printed();
+    return status;
   } catch (const std::exception& problem) {
     std::cerr << "plan_model: " << problem.what() << "\n";
     return 1;

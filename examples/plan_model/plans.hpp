@@ -61,19 +61,20 @@ inline planned make_plans(const options& o, mmr::planner& planner, const mmr::sc
   asked.minimise = o.objective == "time" ? mmr::goal::time : mmr::goal::memory;
   asked.slowdown = o.slowdown;
   asked.budget = o.budget_bytes();
-  out.asked = planner.make(asked);
-  out.asked.name = asked_name(o);
-  out.table.push_back(out.asked);
-  bar.update(++done, out.asked.name);
-
+  const bool bounded = o.slowdown || asked.budget;
+  // The ends come first: what is asked for is then no worse than they are, however little work there is for it.
   std::vector<mmr::plan> ends;
   for (const auto goal : {mmr::goal::memory, mmr::goal::time}) {
     r.minimise = goal;
-    const bool known = asked.minimise == goal && !o.slowdown && o.budget.empty();
-    ends.push_back(known ? out.asked : planner.make(r));
-    if (!known) out.table.push_back(ends.back());
+    ends.push_back(planner.make(r));
     bar.update(++done, ends.back().name);
   }
+  out.asked = bounded ? planner.make(asked) : asked.minimise == mmr::goal::memory ? ends.front() : ends.back();
+  out.asked.name = asked_name(o);
+  bar.update(++done, out.asked.name);
+  out.table.push_back(out.asked);
+  for (const auto& end : ends)
+    if (bounded || end.minimised != asked.minimise) out.table.push_back(end);
   // There are many of them, and any is better than none.
   r.work = o.solve_work / 10;
   const auto before = done;

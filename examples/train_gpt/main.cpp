@@ -154,7 +154,7 @@ void write_json(const options& o, const planned& plans, const outcome& out) {
     j["plans"].push_back(entry);
   }
   std::fflush(stdout);  // the JSON may go there too
-  mmr::write_text_file(o.json, j.dump(1) + "\n");
+  mmr::write_text_file(o.json, j.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
 void show(const options& o, const planned& plans, mmr::planner& planner) {
@@ -244,7 +244,9 @@ int main(int argc, char** argv) {
   o.declare(app);
   CLI11_PARSE(app, argc, argv);
   try {
-    return o.precision == "double" ? run<double>(o, argc, argv) : run<float>(o, argc, argv);
+    const int status = o.precision == "double" ? run<double>(o, argc, argv) : run<float>(o, argc, argv);
+    expect_printed();
+    return status;
   } catch (const std::exception& problem) {
     std::cerr << "train_gpt: " << problem.what() << "\n";
     return 1;

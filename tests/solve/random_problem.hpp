@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "mmr/solve/problem.hpp"
@@ -70,6 +72,40 @@ inline mmr::solve::problem random_problem(std::mt19937& draw, int most_nodes = 6
         if (below(2)) join(u, v);
   if (shape == 3)
     for (int i = 0; i < 3; ++i) join(below(nodes), below(nodes));
+  return p;
+}
+
+/// Nodes of equally many strategies that several edges join, both ways round, of which some permit only the pairs of a
+/// permutation: ties that run beside other edges, and that merge into each other.
+inline mmr::solve::problem multigraph_problem(std::mt19937& draw) {
+  using namespace mmr::solve;
+  const auto below = [&](int n) { return static_cast<int>(draw() % static_cast<unsigned>(n)); };
+  problem p;
+  p.steps = 2;
+  const int nodes = 2 + below(4), k = 2 + below(2);
+  std::vector<int> classes(static_cast<std::size_t>(k));
+  std::iota(classes.begin(), classes.end(), 0);
+  for (int v = 0; v < nodes; ++v) {
+    node n{"n" + std::to_string(v), {}, {}};
+    for (int s = 0; s < k; ++s) n.cost.push_back(below(10));
+    if (below(2)) {
+      n.uses.push_back({0, 1 + below(2), {}});
+      for (int s = 0; s < k; ++s) n.uses.back().bytes.push_back(below(5));
+    }
+    p.nodes.push_back(n);
+  }
+  for (int i = nodes + below(2 * nodes); i > 0; --i) {
+    const int u = below(nodes), v = (u + 1 + below(nodes - 1)) % nodes;
+    edge e{
+        .u = u, .v = v, .u_class = classes, .v_class = classes, .u_classes = k, .v_classes = k, .cost = {}, .uses = {}};
+    auto partner = classes;
+    std::shuffle(partner.begin(), partner.end(), draw);
+    const bool tie = below(2) == 0;
+    for (int a = 0; a < k; ++a)
+      for (int b = 0; b < k; ++b)
+        e.cost.push_back(below(10) == 0 || (tie && partner[static_cast<std::size_t>(a)] != b) ? infinity : below(10));
+    p.edges.push_back(e);
+  }
   return p;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <random>
+#include <set>
 #include <sstream>
 
 #include "catch.hpp"
@@ -41,6 +42,73 @@ TEST_CASE("minimise equals exhaustive search, without limits and with limits tha
   }
   CHECK(infeasible > 3);
   CHECK(infeasible < 150);
+}
+
+TEST_CASE("minimise equals exhaustive search where ties run beside other edges") {
+  std::mt19937 draw(5);
+  int solved = 0;
+  for (int i = 0; i < 3000; ++i) {
+    const auto p = test::multigraph_problem(draw);
+    INFO("problem " << i);
+    agrees(p, {goal::cost});
+    agrees(p, {goal::peak});
+    const auto smallest = brute_force(p, {goal::peak});
+    if (smallest.outcome == status::optimal) agrees(p, {goal::cost, infinity, smallest.peak});
+    solved += smallest.outcome == status::optimal;
+  }
+  CHECK(solved > 300);
+}
+
+TEST_CASE("whole costs are proved to the last unit, however large their sum") {
+  std::mt19937 draw(6);
+  for (int i = 0; i < 200; ++i) {
+    auto p = test::random_problem(draw);
+    p.nodes.push_back({"large", {1e12}, {}});
+    INFO("problem " << i);
+    const auto smallest = brute_force(p, {goal::peak});
+    for (const auto& r :
+         {request{.minimise = goal::cost}, request{.minimise = goal::cost, .peak_limit = smallest.peak}}) {
+      const auto truth = brute_force(p, r), found = minimise(p, r, smallest.choice);
+      REQUIRE(found.outcome == truth.outcome);
+      if (truth.outcome != status::optimal) continue;
+      CHECK(found.cost == truth.cost);
+      CHECK(found.bound == truth.cost);
+    }
+  }
+}
+
+TEST_CASE("a wide graph and a node of very many strategies are no reason to look long") {
+  std::mt19937 draw(7);
+  problem wide;
+  for (int v = 0; v < 1500; ++v) wide.nodes.push_back({"", {1, 2, 3}, {}});
+  for (int i = 0; i < 12000; ++i) {
+    const int u = static_cast<int>(draw() % 1500), v = static_cast<int>(draw() % 1500);
+    if (u == v) continue;
+    edge e{.u = u,
+           .v = v,
+           .u_class = {0, 1, 2},
+           .v_class = {0, 1, 2},
+           .u_classes = 3,
+           .v_classes = 3,
+           .cost = {},
+           .uses = {}};
+    for (int k = 0; k < 9; ++k) e.cost.push_back(static_cast<double>(draw() % 50));
+    wide.edges.push_back(e);
+  }
+  const auto order = narrow_order(wide);  // takes minutes where every table is joined
+  CHECK(std::set<int>(order.begin(), order.end()).size() == 1500);
+
+  problem many;
+  many.steps = 1;
+  node n{"", {}, {{0, 1, {}}}};
+  for (int s = 0; s < 70000; ++s) {
+    n.cost.push_back(70000 - s);
+    n.uses[0].bytes.push_back(s);
+  }
+  many.nodes = {n};
+  const auto found = minimise(many, {.minimise = goal::cost, .peak_limit = 40000});
+  CHECK(found.outcome == status::optimal);
+  CHECK(found.cost == 30000);
 }
 
 TEST_CASE("branching and CBC agree with exhaustive search where the search has no room") {

@@ -39,7 +39,7 @@ struct cluster {
     if (m.rank_count() != nodes * devices_per_node)
       fail("the mesh ", m.text(), " has ", m.rank_count(), " ranks, but ", nodes, nodes == 1 ? " node" : " nodes", " of ",
            devices_per_node, " have ", nodes * devices_per_node,
-           " devices; give mesh axes whose sizes multiply to that, or other nodes");
+           " devices; give mesh axes whose sizes multiply to that, or other nodes, or other devices a node");
     m.device = device.speed;
     int stride = m.rank_count();
     for (auto& axis : m.axes) {

@@ -4,6 +4,7 @@
 
 #include <mmr/io/file.hpp>
 #include <mmr/model/catalog.hpp>
+#include <mmr/tensor/json.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -86,7 +87,7 @@ inline nlohmann::json parse_object(const std::string& text, std::string& twice) 
       twice = parsed.get<std::string>();
     return true;
   };
-  return nlohmann::json::parse(text, watch, false);
+  return mmr::detail::parsed_json(text, watch);
 }
 
 }  // namespace detail

@@ -69,18 +69,22 @@ inline std::vector<int> steps_that_count(const setting& s, const std::vector<hel
   for (int t = 0; t < steps; ++t) kept.insert(t);
   if (open.empty()) return {kept.begin(), kept.end()};
   std::vector<int> count(static_cast<std::size_t>(steps) + 1);
+  std::vector<char> grows_between(open.size(), 0);
   for (const auto& h : all) {
-    if (h.when.empty()) continue;
+    // What is held all along is held alike at every step.
+    if (std::all_of(h.when.begin(), h.when.end(), [&](const lifetime& l) { return l.begin == 0 && l.end == steps; })) continue;
     std::fill(count.begin(), count.end(), 0);
     for (const auto& l : h.when)
       if (l.begin < l.end) ++count[static_cast<std::size_t>(l.begin)], --count[static_cast<std::size_t>(l.end)];
     std::partial_sum(count.begin(), count.end(), count.begin());
-    std::erase_if(open, [&](const candidate& c) {
-      const auto at = [&](int t) { return std::int64_t{count[static_cast<std::size_t>(t)]}; };
-      return at(c.step) * (c.to_low + c.to_high) > at(c.low) * c.to_high + at(c.high) * c.to_low;
-    });
+    const auto at = [&](int t) { return std::int64_t{count[static_cast<std::size_t>(t)]}; };
+    for (std::size_t i = 0; i < open.size(); ++i) {
+      const auto& c = open[i];
+      grows_between[i] |= at(c.step) * (c.to_low + c.to_high) > at(c.low) * c.to_high + at(c.high) * c.to_low;
+    }
   }
-  for (const auto& c : open) kept.erase(c.step);
+  for (std::size_t i = 0; i < open.size(); ++i)
+    if (!grows_between[i]) kept.erase(open[i].step);
   return {kept.begin(), kept.end()};
 }
 

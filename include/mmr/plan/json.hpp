@@ -5,6 +5,7 @@
 #include <mmr/io/file.hpp>
 #include <mmr/plan/plan.hpp>
 #include <mmr/tensor/hash.hpp>
+#include <mmr/tensor/json.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -79,7 +80,7 @@ inline nlohmann::ordered_json to_json(const plan& p, const graph& g, const mesh&
 /// another graph or mesh, or names a strategy that an operator does not have. Costs are computed afresh, and a plan that
 /// was edited by hand loses its proof.
 inline plan plan_from_json(const std::string& text, const std::string& source, setting& s) {
-  const auto j = nlohmann::json::parse(text, nullptr, false);
+  const auto j = detail::parsed_json(text);
   const auto damaged = [&](const auto&... why) { fail("the plan in ", source, " ", why..., "; make it again with --save-plan"); };
   if (j.is_discarded() || !j.is_object()) damaged("is not whole JSON: it is cut or damaged");
   const auto get = [&](const nlohmann::json& in, const char* key) -> const nlohmann::json& {

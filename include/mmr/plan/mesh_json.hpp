@@ -4,6 +4,7 @@
 
 #include <mmr/io/file.hpp>
 #include <mmr/mesh/mesh.hpp>
+#include <mmr/tensor/json.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -85,7 +86,7 @@ inline nlohmann::ordered_json to_json(const mesh& m) {
 /// or holds a constant that no device has. Entries that are not known are passed over.
 inline mesh mesh_from_json(const std::string& text, const std::string& source) {
   const auto damaged = [&](const auto&... why) { fail("the calibration in ", source, " ", why..., "; measure again"); };
-  const auto j = nlohmann::json::parse(text, nullptr, false);
+  const auto j = detail::parsed_json(text);
   if (j.is_discarded() || !j.is_object()) damaged("is not whole JSON: it is cut or damaged");
   const auto get = [&](const nlohmann::json& in, const char* key) -> const nlohmann::json& {
     if (!in.is_object() || !in.contains(key)) damaged("has no entry '", key, "'");

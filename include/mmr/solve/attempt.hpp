@@ -32,6 +32,23 @@ inline std::int64_t bytes_unit(const problem& p) {
   return std::max<std::int64_t>(unit, 1);
 }
 
+/// Whether every sum of costs is a whole number that a double holds: then the next better cost is less by one at least.
+inline bool has_whole_costs(const problem& p) {
+  double most = 0;
+  const auto whole = [&](const std::vector<double>& table) {
+    double largest = 0;
+    for (double c : table) {
+      if (!(c < infinity)) continue;
+      if (c != std::floor(c)) return false;
+      largest = std::max(largest, std::abs(c));
+    }
+    most += largest;
+    return true;
+  };
+  return std::all_of(p.nodes.begin(), p.nodes.end(), [&](const node& n) { return whole(n.cost); }) &&
+         std::all_of(p.edges.begin(), p.edges.end(), [&](const edge& e) { return whole(e.cost); }) && most < 9e15;
+}
+
 /// How far to go. A probe on the way of another search stops at its first choice and keeps few states.
 struct effort {
   bool first_only = false;
@@ -48,6 +65,7 @@ class attempt {
   attempt(const problem& p, const request& r, const effort& spend)
       : original_(p), r_(r), spend_(spend), for_cost_(r.minimise == goal::cost), meter_(r.seconds, r.work) {
     out_.before = size_of(p);
+    whole_costs_ = for_cost_ && has_whole_costs(p);
   }
 
  protected:
@@ -79,7 +97,8 @@ class attempt {
     if (for_cost_) {
       const double limit =
           r_.cost_limit < infinity ? r_.cost_limit + cost_tolerance * std::abs(r_.cost_limit) : infinity;
-      return out_.choice.empty() ? std::min(limit, ceiling_) : out_.cost - 0.5 * cost_tolerance * out_.cost;
+      return out_.choice.empty() ? std::min(limit, ceiling_)
+                                 : out_.cost - (whole_costs_ ? 1 : 0.5 * cost_tolerance * out_.cost);
     }
     const double limit = r_.peak_limit < no_peak_limit ? static_cast<double>(r_.peak_limit) : infinity;
     return out_.choice.empty() ? limit : static_cast<double>(out_.peak) - 1;
@@ -89,6 +108,7 @@ class attempt {
 
   void raise(double bound) {
     if (!for_cost_ && bound < infinity) bound = std::ceil(bound / unit_ - 1e-9) * unit_;
+    if (whole_costs_ && bound < infinity) bound = std::ceil(bound - 1e-6);
     out_.bound = std::max(out_.bound, bound);
   }
 
@@ -157,15 +177,25 @@ class attempt {
 
   /// Bytes are summed as doubles on the way, exactly up to 2^53.
   void check_size() const {
-    double sum = 0;
+    std::vector<double> change(at(small_.steps) + 1, 0.0);
     const auto add = [&](const auto& uses) {
-      for (const auto& use : uses) sum += static_cast<double>(*std::max_element(use.bytes.begin(), use.bytes.end()));
+      for (const auto& use : uses) {
+        if (use.begin >= use.end) continue;
+        const auto most = static_cast<double>(*std::max_element(use.bytes.begin(), use.bytes.end()));
+        change[at(use.begin)] += most;
+        change[at(use.end)] -= most;
+      }
     };
     for (const auto& n : small_.nodes) add(n.uses);
     for (const auto& e : small_.edges) add(e.uses);
-    if (!small_.base.empty()) sum += static_cast<double>(*std::max_element(small_.base.begin(), small_.base.end()));
+    double held = 0, sum = 0;
+    for (std::size_t t = 0; t < at(small_.steps); ++t) {
+      held += change[t];
+      sum = std::max(sum, held + (small_.base.empty() ? 0.0 : static_cast<double>(small_.base[t])));
+    }
     if (sum > 9e15)
-      fail("the byte counts of this problem add up to ", sum, ", beyond the 9e15 that are exact; use larger units");
+      fail("the byte counts of this problem add up to ", sum,
+           " at a step, beyond the 9e15 that are exact; use larger units");
   }
 
   /// More than any permitted choice costs.
@@ -185,7 +215,7 @@ class attempt {
   const problem& original_;
   request r_;
   effort spend_;
-  bool for_cost_;
+  bool for_cost_, whole_costs_ = false;
   meter meter_;
   result out_;
   bool infeasible_ = false;  // nothing is news any more: the best choice so far is optimal, or there is none

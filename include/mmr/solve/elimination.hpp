@@ -42,9 +42,12 @@ inline std::vector<int> narrow_order(const problem& p) {
     when[best] = static_cast<int>(step);
     eliminated.push_back(static_cast<int>(best));
     separator[best].assign(neighbours[best].begin(), neighbours[best].end());
+    // So wide a table is cut into mini-buckets whatever the order: joining what is around would only take long.
+    constexpr std::size_t widest = 100;
+    const bool joins = separator[best].size() <= widest;
     for (int u : separator[best]) {
       auto& around = neighbours[static_cast<std::size_t>(u)];
-      around.insert(separator[best].begin(), separator[best].end());
+      if (joins) around.insert(separator[best].begin(), separator[best].end());
       around.erase(u);
       around.erase(static_cast<int>(best));
     }

@@ -241,7 +241,9 @@ class minimiser : public priced_attempt {
       const bool breaks = for_cost_ ? e.peak > r_.peak_limit : static_cast<double>(e.peak) > answer.value;
       if (breaks) add_row(e.peak_step);
       // Whatever the search left out is worse than its answer, or was dropped for want of room.
-      const double value = for_cost_ ? answer.value + constant_ - cost_tolerance * 1e-2 * answer.value : answer.value;
+      const double value = for_cost_
+                               ? answer.value + constant_ - (whole_costs_ ? 0 : cost_tolerance * 1e-2 * answer.value)
+                               : answer.value;
       raise(std::min({value, bound_of(answer.least_dropped)}));
       if (done()) return;
       if (!breaks || rows_.size() == rows_before) return;

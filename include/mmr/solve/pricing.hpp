@@ -64,12 +64,16 @@ class priced_attempt : public attempt {
     if (!spend_.tightening || !(target() < 9e15)) return;
     const auto unit = static_cast<std::int64_t>(unit_);
     auto high = static_cast<std::int64_t>(target()) / unit * unit, limit = high;  // first: is there anything better?
+    tightened wide;  // what the lowest limit leaves that was not ruled out
     while (static_cast<double>(high) >= out_.bound && !meter_.over()) {
       charge_passes(passes_to_tighten);
-      if (tighten(small_, limit).infeasible)
+      auto left = tighten(small_, limit, 50, wide.dead.empty() ? nullptr : &wide);
+      if (left.infeasible) {
         raise(static_cast<double>(limit) + 1);
-      else
+      } else {
+        wide = std::move(left);
         high = limit - unit;
+      }
       const auto low = static_cast<std::int64_t>(out_.bound);
       limit = low + (high - low) / unit / 2 * unit;
     }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -295,7 +296,8 @@ class reducer {
         e.v = static_cast<int>(u);
         e.v_class = through(e.v_class);
       }
-      edges_of_[u].push_back(i);
+      // What runs between u and v already stands at u: twice there, and its classes would be filtered twice.
+      if (auto& at_u = edges_of_[u]; std::find(at_u.begin(), at_u.end(), i) == at_u.end()) at_u.push_back(i);
       edges_.push(i);
     }
     node_gone_[v] = 1;
@@ -317,8 +319,18 @@ class reducer {
     if (k < 2) return;
     auto order = live_edges(v);
     std::vector<char> flag(k, 1);
+    // Of very many strategies only the cheapest are tried against the others, which takes no more than squares of few.
+    constexpr std::size_t many = 4096, cheapest = 256;
+    std::vector<std::size_t> winners(k);
+    std::iota(winners.begin(), winners.end(), std::size_t{0});
+    if (k > many) {
+      std::partial_sort(winners.begin(), winners.begin() + cheapest, winners.end(),
+                        [&](auto a, auto b) { return std::pair(n.cost[a], a) < std::pair(n.cost[b], b); });
+      winners.resize(cheapest);
+    }
     for (std::size_t t = 0; t < k; ++t)
-      for (std::size_t s = 0; s < k && flag[t]; ++s) {
+      for (const std::size_t s : winners) {
+        if (!flag[t]) break;
         if (s == t || !flag[s] || n.cost[s] > n.cost[t]) continue;
         bool wins = true;
         for (std::size_t i = 0; wins && i < n.uses.size(); ++i) wins = n.uses[i].bytes[s] <= n.uses[i].bytes[t];

@@ -30,7 +30,9 @@ namespace detail {
 /// counts alone.
 class tightener {
  public:
-  tightener(const problem& p, std::int64_t limit) : p_(p), limit_(limit), incident_(edges_by_node(p)) {
+  /// `known`, where given, is what a limit no lower leaves.
+  tightener(const problem& p, std::int64_t limit, const tightened* known)
+      : p_(p), limit_(limit), incident_(edges_by_node(p)) {
     for (const auto& n : p.nodes) {
       out_.dead.emplace_back(n.cost.size(), 0);
       for (std::size_t s = 0; s < n.cost.size(); ++s) out_.dead.back()[s] = !(n.cost[s] < infinity);
@@ -39,6 +41,10 @@ class tightener {
       const auto& e = p.edges[i];
       out_.dead_pairs.emplace_back(e.cost.size(), 0);
       for (std::size_t k = 0; k < e.cost.size(); ++k) out_.dead_pairs.back()[k] = !(e.cost[k] < infinity);
+    }
+    if (known != nullptr) {
+      out_.dead = known->dead;
+      out_.dead_pairs = known->dead_pairs;
     }
     out_.idle.assign(at(p.steps), 0);
     live_edges_.resize(at(p.steps));
@@ -413,8 +419,9 @@ class tightener {
 }  // namespace detail
 
 /// What is left of `p` where the peak may be at most `limit`. Self edges are permitted; their bytes count alone.
-inline tightened tighten(const problem& p, std::int64_t limit, int most_rounds = 50) {
-  return detail::tightener(p, limit).run(most_rounds);
+/// `known`, where given, is what was left of it by a limit no lower, from where it goes on.
+inline tightened tighten(const problem& p, std::int64_t limit, int most_rounds = 50, const tightened* known = nullptr) {
+  return detail::tightener(p, limit, known).run(most_rounds);
 }
 
 }  // namespace mmr::solve

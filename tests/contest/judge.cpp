@@ -1,5 +1,5 @@
-// The judge of the contest and the problem handed to the solver: both count what a choice costs and holds, the one in 128
-// bits, the other as the solver does.
+// The judge of the contest and the problem handed to the solver: both count what a choice costs and holds, the one in
+// 128 bits, the other as the solver does.
 #include <mmr/solve/evaluate.hpp>
 
 #include "catch.hpp"
@@ -69,8 +69,16 @@ TEST_CASE("a limit that only just does, and one that only just does not") {
 TEST_CASE("intervals are open at their end, and an empty one holds nothing") {
   // The second node begins where the first ends: never both.
   const auto apart = chain_with("/nodes/intervals/1", {3, 5});
-  CHECK(allowed([&] { auto j = apart; j["problem"]["usage_limit"] = 9; return j; }()) == 4);
-  CHECK(allowed([&] { auto j = apart; j["problem"]["usage_limit"] = 8; return j; }()) == 2);
+  CHECK(allowed([&] {
+          auto j = apart;
+          j["problem"]["usage_limit"] = 9;
+          return j;
+        }()) == 4);
+  CHECK(allowed([&] {
+          auto j = apart;
+          j["problem"]["usage_limit"] = 8;
+          return j;
+        }()) == 2);
   // The third node's 1000 bytes are never held; nor are they from 9 to 7.
   CHECK(judged(chain_with("/nodes/intervals/2", {9, 7}), {1, 1, 0}) == 10);
   CHECK(judged(chain_with("/nodes/intervals/2", {7, 8}), {1, 1, 0}) == -1);
@@ -117,7 +125,8 @@ TEST_CASE("usages beyond 64 bits are held to the limit all the same") {
   // Twelve nodes at once, of 9 * 10^17 or a third of it: their sum is beyond 64 bits, and a limit of 10^18 allows none.
   auto j = chain();
   auto& p = j["problem"];
-  p["nodes"] = {{"costs", nlohmann::json::array()}, {"usages", nlohmann::json::array()}, {"intervals", nlohmann::json::array()}};
+  p["nodes"] = {
+      {"costs", nlohmann::json::array()}, {"usages", nlohmann::json::array()}, {"intervals", nlohmann::json::array()}};
   p["edges"] = {{"nodes", nlohmann::json::array()}, {"costs", nlohmann::json::array()}};
   for (int v = 0; v < 12; ++v) {
     p["nodes"]["costs"].push_back({1, 2});

@@ -62,9 +62,11 @@ TEST_CASE("where there is no choice the last line is [], with a sentence") {
     CHECK(a.last == "[]");
     CHECK_THAT(a.said, contains("no choice keeps the usage limit and all that is forbidden; this is proved"));
   }
-  for (const auto& path : {s / "none.json", s.put("cut.gz", bytes_of(s.put_gzip("whole.gz", chain().dump())).substr(0, 40)),
-                           s.put("text.json", "no JSON"), s.put("empty.json", chain_with("/nodes/costs", nlohmann::json::array()).dump()),
-                           s.put("sign.json", chain_with("/nodes/costs/0/0", -3).dump())}) {
+  for (const auto& path :
+       {s / "none.json", s.put("cut.gz", bytes_of(s.put_gzip("whole.gz", chain().dump())).substr(0, 40)),
+        s.put("text.json", "no JSON"), s.put("empty.json", chain_with("/nodes/costs", nlohmann::json::array()).dump()),
+        s.put("sign.json", chain_with("/nodes/costs/0/0", -3).dump()),
+        s.put("deep.json", R"({"problem": {"name": )" + std::string(200000, '[') + std::string(200000, ']') + "}}")}) {
     INFO(path);
     const auto a = run(path + " 10");
     CHECK(a.status == 1);
@@ -74,10 +76,18 @@ TEST_CASE("where there is no choice the last line is [], with a sentence") {
   }
 }
 
+TEST_CASE("the same work gives the same answer, and a full output is an error") {
+  const scratch s;
+  const auto path = s.put("x.json", chain().dump());
+  CHECK(run(path + " 10 --work 1").last == run(path + " 10 --work 1").last);
+  CHECK(run(path + " 10 > /dev/full").status == 1);
+}
+
 TEST_CASE("a command line that is none is refused") {
   const scratch s;
   const auto path = s.put("x.json", chain().dump());
-  for (const auto* words : {" -1", " abc", " 10 more", " 10 --sed 3"}) {
+  for (const auto* words :
+       {" -1", " nan", " abc", " 10 more", " 10 --sed 3", " 10 --work nan", " 10 --work 0", " 10 --seed -1"}) {
     INFO(words);
     const auto a = run(path + words);
     CHECK(a.status != 0);

@@ -79,8 +79,8 @@ TEST_CASE("files that cannot be read are refused by name") {
 }
 
 TEST_CASE("text that is no instance is refused") {
-  for (const char* text : {"", "   ", "null", "17", "[]", "{}", R"({"problem": 3})", R"({"problem": {}})", "\x1f", "no JSON",
-                           R"({"problem": {"name": "\xff"}})"}) {
+  for (const char* text : {"", "   ", "null", "17", "[]", "{}", R"({"problem": 3})", R"({"problem": {}})", "\x1f",
+                           "no JSON", R"({"problem": {"name": "\xff"}})"}) {
     INFO(text);
     CHECK_THAT(refusal([&] { contest::parse(text); }), contains("this is no instance of the contest: "));
   }
@@ -89,7 +89,8 @@ TEST_CASE("text that is no instance is refused") {
     INFO(whole.substr(0, kept));
     CHECK_THAT(refusal([&] { contest::parse(whole.substr(0, kept)); }), contains("this is no instance"));
   }
-  for (const char* key : {"/nodes", "/edges", "/nodes/intervals", "/nodes/costs", "/nodes/usages", "/edges/nodes", "/edges/costs"}) {
+  for (const char* key :
+       {"/nodes", "/edges", "/nodes/intervals", "/nodes/costs", "/nodes/usages", "/edges/nodes", "/edges/costs"}) {
     INFO(key);
     auto j = chain();
     const nlohmann::json::json_pointer at("/problem" + std::string(key));
@@ -102,9 +103,12 @@ TEST_CASE("text that is no instance is refused") {
 
 TEST_CASE("damaged numbers are refused with what they are") {
   const nlohmann::json huge = nlohmann::json::array({1, 2});
-  for (const auto& [where, what] : {std::pair{"/nodes/costs/0/0", "costs"}, {"/nodes/usages/1/0", "usages"},
-                                    {"/nodes/intervals/0/0", "intervals"}, {"/nodes/intervals/0/1", "intervals"},
-                                    {"/edges/nodes/0/1", "edges"}, {"/edges/costs/1/0", "edge costs"},
+  for (const auto& [where, what] : {std::pair{"/nodes/costs/0/0", "costs"},
+                                    {"/nodes/usages/1/0", "usages"},
+                                    {"/nodes/intervals/0/0", "intervals"},
+                                    {"/nodes/intervals/0/1", "intervals"},
+                                    {"/edges/nodes/0/1", "edges"},
+                                    {"/edges/costs/1/0", "edge costs"},
                                     {"/usage_limit", "usage_limit"}}) {
     INFO(where);
     const std::string damaged = std::string("the instance is damaged: ") + what + " holds ";
@@ -114,7 +118,8 @@ TEST_CASE("damaged numbers are refused with what they are") {
     CHECK(refused(chain_with(where, "7")) == damaged + "\"7\"; it needs a number");
     CHECK(refused(chain_with(where, true)) == damaged + "true; it needs a number");
     CHECK(refused(chain_with(where, huge)) == damaged + "a list; it needs a number");
-    if (std::string(where) != "/usage_limit") CHECK_THAT(refused(chain_with(where, nullptr)), contains("null; it needs a number"));
+    if (std::string(where) != "/usage_limit")
+      CHECK_THAT(refused(chain_with(where, nullptr)), contains("null; it needs a number"));
   }
   CHECK_THAT(refused(chain_with("/nodes/costs/0/0", std::string(1000, 'x'))), contains("xxx...; it needs"));
   CHECK_THAT(refused(chain_with("/nodes/usages/0/0", 1e19)), contains("usages holds 1e+19; it needs less than 2^63"));
@@ -124,7 +129,8 @@ TEST_CASE("tables that do not fit the nodes are refused") {
   CHECK_THAT(refused(chain_with("/nodes/costs", nlohmann::json::array())), contains("'chain' has no nodes"));
   CHECK_THAT(refused(chain_with("/nodes/costs/1", nlohmann::json::array())), contains("node 1 has no strategies"));
   CHECK_THAT(refused(chain_with("/nodes/usages/1", {3})), contains("node 1 has 2 costs but 1 usages"));
-  CHECK_THAT(refused(chain_with("/nodes/costs", {{8, 3}, {6, 2}})), contains("2 nodes have costs, 3 intervals and 3 usages"));
+  CHECK_THAT(refused(chain_with("/nodes/costs", {{8, 3}, {6, 2}})),
+             contains("2 nodes have costs, 3 intervals and 3 usages"));
   CHECK_THAT(refused(chain_with("/edges/costs/0", {0, 5, 2})), contains("edge 0 has 3 costs; its nodes need 4"));
   CHECK_THAT(refused(chain_with("/edges/costs", {{0, 5, 2, 1}})), contains("2 edges have 1 cost tables"));
   CHECK_THAT(refused(chain_with("/edges/nodes/1", {2, 3})), contains("edge 1 joins 2 and 3 but there are 3 nodes"));
@@ -133,7 +139,8 @@ TEST_CASE("tables that do not fit the nodes are refused") {
     INFO(index);
     CHECK_THAT(refused(chain_with("/edges/nodes/1/1", index)), contains("edge 1 joins 2 and "));
   }
-  CHECK_THAT(refused(chain_with("/edges/nodes/1", {2, 1, 0})), contains("edges hold a list of 3 numbers; each needs two"));
+  CHECK_THAT(refused(chain_with("/edges/nodes/1", {2, 1, 0})),
+             contains("edges hold a list of 3 numbers; each needs two"));
   CHECK_THAT(refused(chain_with("/nodes/intervals/0", {2})), contains("intervals hold a list of 1 numbers"));
   CHECK_THAT(refused(chain_with("/nodes/costs/2", 4)), contains("costs holds 4; it needs a list"));
 }

@@ -255,6 +255,7 @@ TEST_CASE("bad input gets one line, and nothing is written") {
   require_refused(s, "--mesh data=2", "--model is required");
   require_refused(s, "--model " + (s / "none.json"), "none.json");
   require_refused(s, "--model " + s.put("cut.json", "{\"family\": \"gp"), "is not whole JSON");
+  require_refused(s, "--model " + s.put("deep.json", R"({"family": )" + std::string(100000, '[') + std::string(100000, ']') + "}"), "is not whole JSON");
   require_refused(s, "--model " + s.put("key.json", R"({"family": "gpt", "layers": 2, "size": 3})"), "");
   require_refused(s, "--model " + s.put("sign.json", R"({"family": "gpt", "layers": -2, "heads": 4, "embed": 64, "seq": 32, "vocab": 257})"),
                   "has layers -2; it is a whole number from 1 to 1000");

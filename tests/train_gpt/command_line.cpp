@@ -259,6 +259,8 @@ TEST_CASE("bad input gets one sentence") {
   require_refused(t + "--plan " + (s / "none.json"), "is no plan and no file: give memory, time, or the file of a saved plan");
   require_refused(t + "--plan " + (s / "."), "is not a regular file");
   require_refused(t + "--save /dev/null", "is a pipe or device");
+  require_refused("cd " + (s / ".") + " && " + t + "--save new.safetensors --json ./new.safetensors", "is named twice");
+  require_refused("(" + t + "> /dev/full)", "what is printed cannot be written");
   require_refused(t + "--lr 1e30 --steps 20", "operator '");
   // The last step breaks the model.
   require_refused(t + "--lr 1e30 --steps 1", "the result of the forward pass holds nan: operator '");

@@ -98,11 +98,11 @@ search_answer search(const problem& p, const std::vector<resource>& parts, const
 
   struct layer {
     std::vector<std::uint32_t> parent;
-    std::vector<std::uint32_t> strategy;
+    std::vector<int> strategy;
   };
   std::vector<layer> layers(n);
-  std::vector<int> frontier;            // nodes chosen that a later node looks at
-  std::vector<std::uint32_t> states{};  // strategies of the frontier, state after state
+  std::vector<int> frontier;  // nodes chosen that a later node looks at
+  std::vector<int> states{};  // strategies of the frontier, state after state
   std::vector<double> taken(width), bound{bounds.bound()};
   for (std::size_t r = 0; r < width; ++r) taken[r] = parts[r].base;
   std::size_t count = 1;
@@ -149,7 +149,7 @@ search_answer search(const problem& p, const std::vector<resource>& parts, const
       std::uint64_t key;
       double bound;
       std::uint32_t parent;
-      std::uint32_t strategy;
+      int strategy;
     };
     std::vector<candidate> candidates;
     std::vector<double> resources;  // of candidates, width each
@@ -185,8 +185,8 @@ search_answer search(const problem& p, const std::vector<resource>& parts, const
         for (std::size_t r = limits.first_step; r < width; ++r)
           for (std::size_t q = limits.first_step; q < width; ++q)
             if (q != r) total[r] = std::max(total[r], total[q] + ahead[i + 1][r * width + q]);
-        candidates.push_back({key + (v_stays ? code.back()[s] : 0), b, static_cast<std::uint32_t>(state),
-                              static_cast<std::uint32_t>(s)});
+        candidates.push_back(
+            {key + (v_stays ? code.back()[s] : 0), b, static_cast<std::uint32_t>(state), static_cast<int>(s)});
         resources.insert(resources.end(), total.begin(), total.end());
       }
     }
@@ -222,7 +222,7 @@ search_answer search(const problem& p, const std::vector<resource>& parts, const
       out.least_dropped = std::min(out.least_dropped, candidates[kept[limits.most_states]].bound);
       kept.resize(limits.most_states);
     }
-    std::vector<std::uint32_t> next_states;
+    std::vector<int> next_states;
     std::vector<double> next_taken, next_bound;
     for (auto c : kept) {
       const auto& x = candidates[c];

@@ -68,8 +68,7 @@ int run(const std::string& file, double seconds, double work, std::uint64_t seed
   std::printf("[");
   for (std::size_t v = 0; v < found.choice.size(); ++v) std::printf("%s%d", v == 0 ? "" : ", ", found.choice[v]);
   std::printf("]\n");
-  if (std::fflush(stdout) != 0 || std::ferror(stdout))
-    mmr::fail("what is printed cannot be written: the output is full or closed; send it elsewhere");
+  expect_printed();
   return 0;
 }
 

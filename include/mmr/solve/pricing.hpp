@@ -23,7 +23,11 @@ class priced_attempt : public attempt {
   using attempt::attempt;
 
  protected:
-  static constexpr double passes_to_tighten = 4;
+  /// What a limit on the peak leaves of the small problem, charged. `known`: what a limit no lower left of it.
+  tightened left_by(std::int64_t limit, const tightened* known = nullptr) {
+    charge_passes(4);
+    return tighten(small_, limit, 50, known);
+  }
 
   void take(reduction step) {
     attempt::take(std::move(step));
@@ -49,8 +53,7 @@ class priced_attempt : public attempt {
     const bool drop_idle = for_cost_ || spend_.first_only;
     if (!spend_.tightening || r_.peak_limit == no_peak_limit) return;
     for (int round = 0; round < 8 && !infeasible_; ++round) {
-      charge_passes(passes_to_tighten);
-      const auto left = tighten(small_, r_.peak_limit);
+      const auto left = left_by(r_.peak_limit);
       infeasible_ = left.infeasible;
       const bool idles = drop_idle && std::count(left.idle.begin(), left.idle.end(), 0) < small_.steps;
       if (infeasible_ || (left.dropped == 0 && !idles)) return;
@@ -66,8 +69,7 @@ class priced_attempt : public attempt {
     auto high = static_cast<std::int64_t>(target()) / unit * unit, limit = high;  // first: is there anything better?
     tightened wide;  // what the lowest limit leaves that was not ruled out
     while (static_cast<double>(high) >= out_.bound && !meter_.over()) {
-      charge_passes(passes_to_tighten);
-      auto left = tighten(small_, limit, 50, wide.dead.empty() ? nullptr : &wide);
+      auto left = left_by(limit, wide.dead.empty() ? nullptr : &wide);
       if (left.infeasible) {
         raise(static_cast<double>(limit) + 1);
       } else {
@@ -266,8 +268,7 @@ class priced_attempt : public attempt {
   /// Takes out what no choice with news on the peak holds.
   void confine_to_room() {
     if (!spend_.tightening || peak_room() == no_peak_limit) return;
-    charge_passes(passes_to_tighten);
-    const auto left = tighten(small_, peak_room());
+    const auto left = left_by(peak_room());
     infeasible_ = left.infeasible;
     if (infeasible_ || left.dropped == 0) return;
     take(reduce_to(small_, left, false));

@@ -135,7 +135,7 @@ TEST_CASE("a mesh that does not factor the devices is refused") {
   };
   CHECK(laid(2, 8, "data=3,model=4") ==
         "the mesh data=3,model=4 has 12 ranks, but 2 nodes of 8 have 16 devices; give mesh axes whose sizes multiply to "
-        "that, or other nodes");
+        "that, or other nodes, or other devices a node");
   CHECK_THAT(laid(0, 8, "data=1"), contains("at least one node"));
   CHECK_THAT(laid(1, -8, "data=1"), contains("at least one node of at least one device; this one has 1 of -8"));
   CHECK_THAT(laid(2000000000, 2000000000, "data=1"), contains("more than the 1048576"));

@@ -1,6 +1,7 @@
 // The bound for plans whose repeated layers need not be alike: never above the best of them, and close to it where layers
 // are many.
 #include <mmr/plan/apart_bound.hpp>
+#include <mmr/plan/pin.hpp>
 #include <mmr/solve/solve.hpp>
 
 #include "catch.hpp"
@@ -10,10 +11,12 @@ using namespace models;
 
 namespace {
 
-void check_bound(const mmr::graph& g, const std::string& mesh, double near) {
-  INFO("mesh " << mesh << ", " << g.ops() << " operators");
+void check_bound(const mmr::graph& g, const std::string& mesh, double near, const mmr::pins& fixed = {}) {
+  INFO("mesh " << mesh << ", " << g.ops() << " operators, " << fixed.size() << " pins");
   mmr::setting s(g, mmr::mesh::parse(mesh));
-  const auto alike = mmr::formulate(s), apart = mmr::formulate(s, {}, mmr::repeated::apart);
+  const auto allowed = fixed.empty() ? mmr::restriction{} : fixed.as_restriction(g, s.m);
+  const auto alike = mmr::formulate(s, allowed, mmr::repeated::in_classes, fixed.singled_out(g)),
+             apart = mmr::formulate(s, allowed, mmr::repeated::apart);
   const auto ask = [&](mmr::solve::goal goal, double cost_limit, std::int64_t peak_limit) {
     const mmr::solve::request q{.minimise = goal, .cost_limit = cost_limit, .peak_limit = peak_limit, .seconds = 60};
     const auto x = mmr::solve::minimise(alike.problem, q);
@@ -22,7 +25,7 @@ void check_bound(const mmr::graph& g, const std::string& mesh, double near) {
     REQUIRE(best.outcome == mmr::solve::status::optimal);
     const bool for_cost = goal == mmr::solve::goal::cost;
     const double least = for_cost ? best.cost : static_cast<double>(best.peak);
-    const double bound = mmr::bound_apart(s, {}, alike, q, x);
+    const double bound = mmr::bound_apart(s, allowed, alike, q, x);
     INFO((for_cost ? "cost" : "peak") << ", cost limit " << cost_limit << ", peak limit " << peak_limit);
     CHECK(bound <= least * (1 + 1e-9));
     CHECK(bound <= x.bound);
@@ -47,4 +50,13 @@ TEST_CASE("no plan, of layers alike or not, is below the bound") {
     }
   check_bound(gpt({.layers = 11, .updates = optimizer::adamw, .recompute = true}), "a=2", 0.9);
   check_bound(mlp({.layers = 9, .updates = optimizer::adamw}), "a=2,b=2", 0.9);
+}
+
+TEST_CASE("a pin in one layer does not hold for the others in the bound") {
+  const auto g = gpt({.layers = 11, .dropout = 0.1, .updates = optimizer::adamw});
+  for (const auto* layer : {"h.3", "h.4", "h.10"}) {
+    mmr::pins fixed;
+    fixed.shard(tensor_named(g, std::string(layer) + ".mlp.c_fc.weight"), "hidden", "a");
+    check_bound(g, "a=2", 0.8, fixed);
+  }
 }

@@ -3,6 +3,8 @@
 #include <mmr/plan/plan.hpp>
 #include <mmr/solve/evaluate.hpp>
 
+#include <array>
+
 #include "catch.hpp"
 #include "draw.hpp"
 #include "models.hpp"
@@ -19,13 +21,13 @@ void check_agreement(const mmr::graph& g, const mmr::mesh& m, int draws) {
   INFO("mesh " << m.text() << ", " << g.ops() << " operators");
   mmr::setting s(g, m);
   const auto apart = mmr::formulate(s, {}, mmr::repeated::apart), alike = mmr::formulate(s),
-             classes = mmr::formulate(s, {}, mmr::repeated::in_classes);
-  for (const auto* f : {&apart, &alike, &classes}) mmr::solve::validate(f->problem);
+             again = mmr::formulate(s, {}, mmr::repeated::again_in_classes), classes = mmr::formulate(s, {}, mmr::repeated::in_classes);
+  for (const auto* f : {&apart, &alike, &again, &classes}) mmr::solve::validate(f->problem);
   REQUIRE(static_cast<int>(apart.problem.nodes.size()) == g.ops());
   REQUIRE(apart.problem.steps == s.live.steps());
   std::mt19937 random(static_cast<unsigned>(g.ops() * 100 + m.rank_count()));
   for (int draw = 0; draw < draws; ++draw) {
-    const auto& f = draw % 3 == 0 ? apart : draw % 3 == 1 ? alike : classes;
+    const auto& f = *std::array{&apart, &alike, &again, &classes}[static_cast<std::size_t>(draw % 4)];
     const auto pick = any_choice(s, f, random);
     mmr::plan p;
     p.strategies = f.chosen(pick);
@@ -82,7 +84,7 @@ TEST_CASE("problem and program agree where results of blocks are kept or made ag
   check_agreement(many, mmr::mesh::parse("a=2,b=2"), 15);
   // Layers in classes of 1, 2, 4, 8 and the other 9: within the larger ones the first and the last few are looked at.
   mmr::setting s(many, mmr::mesh::parse("a=2"));
-  const auto alike = mmr::formulate(s), classes = mmr::formulate(s, {}, mmr::repeated::in_classes);
+  const auto alike = mmr::formulate(s), classes = mmr::formulate(s, {}, mmr::repeated::again_in_classes);
   CHECK(classes.problem.nodes.size() == alike.problem.nodes.size() + 4 * 11);
   CHECK(classes.problem.steps < s.live.steps() * 3 / 4);
 }

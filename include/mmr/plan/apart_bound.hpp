@@ -184,6 +184,22 @@ class ring_bound {
 
 namespace detail {
 
+/// What any operator at one position of its block may take, whatever the repetition: no less than a restriction that singles
+/// out some of them allows to each.
+inline restriction allowed_to_any(const graph& g, const restriction& allowed) {
+  if (!allowed) return {};
+  std::map<std::string, std::vector<op_id>> at_position;
+  for (op_id o = 0; o < g.ops(); ++o)
+    at_position[g.op(o).where.block.empty() ? own_group(o) : position_of(g.op(o))].push_back(o);
+  std::vector<std::vector<op_id>> alike(static_cast<std::size_t>(g.ops()));
+  for (const auto& [position, ops] : at_position)
+    for (op_id o : ops) alike[static_cast<std::size_t>(o)] = ops;
+  return [&g, allowed, alike = std::move(alike)](op_id o, const op_info&, const strategy& c) {
+    const auto& ops = alike[static_cast<std::size_t>(o)];
+    return std::any_of(ops.begin(), ops.end(), [&](op_id i) { return allowed(i, g.op(i), c); });
+  };
+}
+
 /// The same at the prices with which `x` was bounded; minus infinity where there are none.
 inline double bound_by_prices(setting& s, const restriction& allowed, const formulation& alike, const solve::request& q,
                               const solve::result& x) {
@@ -196,9 +212,17 @@ inline double bound_by_prices(setting& s, const restriction& allowed, const form
   if (for_cost && price_sum > 0) allowance = price_sum * static_cast<double>(q.peak_limit);
   if (!for_cost && x.cost_price > 0) allowance = x.cost_price * q.cost_limit * (1 + solve::cost_tolerance);
 
-  // Without prices of steps it does not matter what is held at them.
-  const auto f = formulating(s, allowed, groups_by_turns(s, price_sum > 0 ? alike.steps : std::vector<int>{})).run(alike.steps);
-  const solve::step_prices prices(for_cost ? 1.0 : x.cost_price, x.step_price);
+  // At steps without a price it does not matter what is held. The fewer steps tell repetitions apart, the more are alike.
+  std::vector<int> steps;
+  std::vector<double> price;
+  for (std::size_t t = 0; t < x.step_price.size(); ++t) {
+    if (!(x.step_price[t] > 0)) continue;
+    steps.push_back(alike.steps[t]);
+    price.push_back(x.step_price[t]);
+  }
+  const auto any = allowed_to_any(s.g, allowed);
+  const auto f = formulating(s, any, groups_by_turns(s, steps)).run(steps);
+  const solve::step_prices prices(for_cost ? 1.0 : x.cost_price, price);
   const double sum = ring_bound(s, f, prices).climb(60);
   if (!(sum > -solve::infinity)) return -solve::infinity;
   const double scale = for_cost ? 1 : 1 / price_sum;  // prices of steps share one peak

@@ -19,9 +19,10 @@ namespace mmr {
 /// Whether an operator may take a strategy; pins and baselines are such restrictions.
 using restriction = std::function<bool(op_id, const op_info&, const strategy&)>;
 
-/// Whether corresponding operators of a block's repetitions take one strategy, or each its own. `in_classes`: they take one,
-/// but what runs again for backward is chosen for each class of repetitions, so that any number of them may.
-enum class repeated : std::uint8_t { apart, alike, in_classes };
+/// Which corresponding operators of a block's repetitions take one strategy: all of them; all, but what runs again for
+/// backward is chosen for each class of repetitions, so that any number of them may; those of a class, so that any number of
+/// repetitions may go one way and the others another; or none, each takes its own.
+enum class repeated : std::uint8_t { alike, again_in_classes, in_classes, apart };
 
 /// The problem, with what is needed to read its solution.
 struct formulation {
@@ -307,14 +308,15 @@ inline std::string position_of(const op_info& op) {
 /// naming the operator, where the restriction leaves it no strategy.
 inline formulation formulate(setting& s, const restriction& allowed = {}, repeated repetitions = repeated::alike,
                              const std::vector<op_id>& apart = {}) {
-  const bool in_classes = repetitions == repeated::in_classes && recomputes(s.g);
+  const bool all_in_classes = repetitions == repeated::in_classes;
+  const bool in_classes = all_in_classes || (repetitions == repeated::again_in_classes && recomputes(s.g));
   const detail::repetition_classes classes(s.g, in_classes);
   const auto key_of = [&](op_id o) {
     const auto& op = s.g.op(o);
     const bool own = repetitions == repeated::apart || op.where.block.empty() ||
                      std::find(apart.begin(), apart.end(), o) != apart.end();
     if (own) return detail::own_group(o);
-    return detail::position_of(op) + (op.again >= 0 ? '|' + classes.name_of(op.where) : "");
+    return detail::position_of(op) + (all_in_classes || op.again >= 0 ? '|' + classes.name_of(op.where) : "");
   };
   return detail::formulating(s, allowed, key_of, in_classes).run();
 }

@@ -54,8 +54,8 @@ class planner {
   }
 
   /// The problem of a request, for those who want to solve it themselves.
-  formulation formulated(const plan_request& r) {
-    return formulate(*s_, allowed(r), repeated::in_classes, r.fixed.singled_out(s_->g));
+  formulation formulated(const plan_request& r, repeated repetitions = repeated::again_in_classes) {
+    return formulate(*s_, allowed(r), repetitions, r.fixed.singled_out(s_->g));
   }
   /// What the scheme and the pins of a request leave.
   restriction allowed(const plan_request& r) const {
@@ -77,6 +77,7 @@ class planner {
     std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
     double work = 0;                                        ///< spent so far
     std::vector<std::vector<int>> known{cheapest_alone()};  ///< choices of this problem
+    bool split = false;                                     ///< layers into classes
 
     search(planner& of, const plan_request& request) : owner(of), r(request), f(of.formulated(request)) {}
 
@@ -86,12 +87,14 @@ class planner {
         if (auto choice = choice_of(strategies); !choice.empty()) known.push_back(std::move(choice));
     }
 
-    /// The proved bound of an answer, for plans that need not place repeated layers alike. A scheme is fixed by what it is,
-    /// and is only measured against itself.
-    double bound_of(const solve::result& x, solve::goal goal, double cost_limit, std::int64_t peak_limit) const {
-      if (!r.scheme.empty()) return x.bound;
-      const solve::request q{.minimise = goal, .cost_limit = cost_limit, .peak_limit = peak_limit};
-      return bound_apart(*owner.s_, owner.allowed(r), f, q, x);
+    /// From here on each class of layers goes its own way. What is known stays known.
+    void split_layers() {
+      split = true;
+      std::vector<std::vector<strategy>> plans;
+      for (const auto& choice : known) plans.push_back(f.chosen(choice));
+      f = owner.formulated(r, repeated::in_classes);
+      known = {cheapest_alone()};
+      for (const auto& strategies : plans) known.push_back(choice_of(strategies));
     }
 
     /// The strategies that cost least, whatever they do to their neighbours: a choice without a search.
@@ -156,6 +159,27 @@ class planner {
           if (const auto choice = choice_of(strategies); !choice.empty()) improve(x, q, choice);
       return taken(std::move(x));
     }
+    /// The same with a bound for all plans, which need not place repeated layers alike. Where the answer is further from it
+    /// than by the share `near`, asks again with layers split into classes: under two limits at once the best plans mostly
+    /// have some layers go one way and some another. A scheme is fixed by what it is, and only measured against itself.
+    solve::result ask_closer(double share, solve::goal goal, double cost_limit, std::int64_t peak_limit) {
+      constexpr double near = 5e-3, first_share = 0.2;
+      if (!r.scheme.empty()) return ask(share, goal, cost_limit, peak_limit);
+      const solve::request q{.minimise = goal, .cost_limit = cost_limit, .peak_limit = peak_limit};
+      const auto ask_bounded = [&](double part) {
+        auto x = ask(part, goal, cost_limit, peak_limit);
+        x.bound = x.choice.empty() ? 0 : bound_apart(*owner.s_, owner.allowed(r), f, q, x);
+        return x;
+      };
+      if (split) return ask_bounded(share);
+      const auto alike = ask_bounded(first_share * share);
+      const auto value = goal == solve::goal::cost ? alike.cost : static_cast<double>(alike.peak);
+      if (!alike.choice.empty() && value <= (1 + near) * alike.bound) return alike;
+      split_layers();
+      auto closer = ask_bounded(share);
+      closer.bound = std::max(closer.bound, alike.bound);
+      return closer;
+    }
     solve::result taken(solve::result x) {
       if (x.choice.empty()) return x;
       known.push_back(x.choice);
@@ -166,11 +190,11 @@ class planner {
 
     plan least_memory() {
       const bool slower = r.slowdown.has_value();
-      const auto fastest = slower ? found(ask(0.3, solve::goal::cost, solve::infinity, solve::no_peak_limit)) : solve::result{};
+      const auto fastest = slower ? found(ask_closer(0.3, solve::goal::cost, solve::infinity, solve::no_peak_limit)) : solve::result{};
       const bool fastest_proved = !slower || fastest.outcome == solve::status::optimal;
       const auto limit = slower ? (1 + *r.slowdown) * fastest.cost : solve::infinity;
-      const auto peak = found(ask(0.7, solve::goal::peak, limit, solve::no_peak_limit));
-      if (peak.peak > budget()) slower ? refuse_within_slowdown(peak, fastest) : refuse(peak, false);
+      const auto peak = found(ask_closer(0.7, solve::goal::peak, limit, solve::no_peak_limit));
+      if (peak.peak > budget()) slower ? refuse_within_slowdown(peak, fastest) : refuse(peak, "");
       // Among the plans of least memory, the quickest.
       const auto quick = ask(1, solve::goal::cost, limit, peak.peak);
       std::ostringstream words;
@@ -178,29 +202,34 @@ class planner {
       if (slower) words << " within " << 100 * *r.slowdown << "% of the fastest plan" << (fastest_proved ? "" : " found");
       words << ", then least time";
       const bool least = peak.outcome == solve::status::optimal;
-      return finish("memory", words.str(), quick, goal::memory, bound_of(peak, solve::goal::peak, limit, solve::no_peak_limit), peak, least,
+      return finish("memory", words.str(), quick, goal::memory, peak, least,
                     least && fastest_proved && quick.outcome == solve::status::optimal);
     }
 
+    /// The least time that keeps the budget, if there is one. Refuses, with the words `within`, where nothing keeps it.
+    solve::result quickest_within_budget(const std::string& within) {
+      auto time = ask_closer(0.7, solve::goal::cost, solve::infinity, budget());
+      if (!time.choice.empty()) return time;
+      const bool ruled_out = time.outcome == solve::status::infeasible;
+      auto lean = found(ask_closer(ruled_out ? 1 : 0.7, solve::goal::peak, solve::infinity, solve::no_peak_limit));
+      if (lean.peak <= budget()) return found(ask_closer(0.7, solve::goal::cost, solve::infinity, budget()));
+      // It was ruled out for plans with layers alike.
+      const auto above = static_cast<double>(budget()) + 1;
+      if (ruled_out && !r.scheme.empty()) lean.bound = std::max(lean.bound, above);
+      if (ruled_out && r.scheme.empty()) lean.bound = detail::raised_by_room(*owner.s_, owner.allowed(r), f, lean.bound, above);
+      refuse(lean, within);
+    }
+
     plan least_time() {
-      auto time = ask(0.7, solve::goal::cost, solve::infinity, budget());
-      const auto bound = time.bound;
-      if (time.choice.empty()) {
-        const bool ruled_out = time.outcome == solve::status::infeasible;
-        const auto lean = found(ask(ruled_out ? 1 : 0.7, solve::goal::peak, solve::infinity, solve::no_peak_limit));
-        if (ruled_out || lean.peak > budget()) refuse(lean, ruled_out, r.scheme.empty() ? "" : " within the scheme '" + r.scheme + "'");
-        time = ask(0.7, solve::goal::cost, solve::infinity, budget());  // from a choice that keeps the budget
-        time.bound = std::max(time.bound, bound);
-      }
-      const auto proved_bound = bound_of(time, solve::goal::cost, solve::infinity, budget());
+      const auto time = quickest_within_budget(r.scheme.empty() ? "" : " within the scheme '" + r.scheme + "'");
       const bool least = time.outcome == solve::status::optimal;
       // A fixed scheme leaves nothing worth a second search.
       if (!r.scheme.empty())
-        return finish(scheme_name(), "least time within the scheme", time, goal::time, proved_bound, time, least, least);
+        return finish(scheme_name(), "least time within the scheme", time, goal::time, time, least, least);
       // Among the quickest plans, the one of least memory.
       const auto lean = ask(1, solve::goal::peak, time.cost, budget());
       const char* words = r.budget ? "least time within the byte budget, then least memory" : "least time, then least memory";
-      return finish("time", words, lean, goal::time, proved_bound, time, least, least && lean.outcome == solve::status::optimal);
+      return finish("time", words, lean, goal::time, time, least, least && lean.outcome == solve::status::optimal);
     }
 
     /// Along a mesh axis of one rank Megatron-LM splits nothing: what is left of it is data parallelism.
@@ -225,14 +254,12 @@ class planner {
       return x;
     }
 
-    /// Says what is known of plans that do not keep the budget. `least` was asked for the least peak; `ruled_out`: that
-    /// no plan keeps the budget was proved otherwise.
-    [[noreturn]] void refuse(const solve::result& least, bool ruled_out, const std::string& within = "",
-                             const std::string& or_else = "") const {
-      const bool is_least = least.outcome == solve::status::optimal;
+    /// Says what is known of plans that do not keep the budget, from the least peak found and its bound over all plans.
+    [[noreturn]] void refuse(const solve::result& least, const std::string& within, const std::string& or_else = "") const {
+      const auto proved_bytes = static_cast<std::int64_t>(least.bound);
+      const bool is_least = least.outcome == solve::status::optimal && proved_bytes >= least.peak;
       const auto limit = " the budget of " + std::to_string(*r.budget) + " bytes a rank" + within;
       const auto known_bytes = " " + std::to_string(least.peak) + " bytes";
-      const auto proved_bytes = std::max(static_cast<std::int64_t>(least.bound), ruled_out ? *r.budget + 1 : 0);
       const auto needed = "at least " + std::to_string(proved_bytes) +
                           " bytes are proved to be needed, and the best plan found takes" + known_bytes;
       if (proved_bytes <= *r.budget)
@@ -249,7 +276,7 @@ class planner {
         q.fixed = fixed;
         search other(owner, q);
         if (q.scheme.empty()) other.learn_from_schemes();
-        return other.ask(0.5, solve::goal::peak, solve::infinity, solve::no_peak_limit).peak;
+        return other.ask_closer(0.5, solve::goal::peak, solve::infinity, solve::no_peak_limit).peak;
       };
       if (r.fixed.empty()) return "";
       if (const auto free = least_with({}); free > *r.budget) return "";
@@ -262,26 +289,23 @@ class planner {
     }
 
     [[noreturn]] void refuse_within_slowdown(const solve::result& least, const solve::result& fastest) {
-      const auto slower = ask(0.7, solve::goal::cost, solve::infinity, budget());
-      if (slower.outcome == solve::status::infeasible)
-        refuse(found(ask(1, solve::goal::peak, solve::infinity, solve::no_peak_limit)), true, " at any slowdown");
+      const auto slower = quickest_within_budget(" at any slowdown");
       std::ostringstream within, or_else;
       within << " within the slowdown of " << *r.slowdown;
       // Rounded up, so that it will do.
-      if (!slower.choice.empty())
-        or_else << ", or allow a slowdown of " << std::fixed << std::setprecision(4)
-                << std::ceil(1e4 * (slower.cost / fastest.cost - 1)) / 1e4 << ", with which it is kept";
-      refuse(least, false, within.str(), or_else.str());
+      or_else << ", or allow a slowdown of " << std::fixed << std::setprecision(4)
+              << std::ceil(1e4 * (slower.cost / fastest.cost - 1)) / 1e4 << ", with which it is kept";
+      refuse(least, within.str(), or_else.str());
     }
 
-    plan finish(std::string name, std::string objective, const solve::result& x, goal minimised, double bound,
+    plan finish(std::string name, std::string objective, const solve::result& x, goal minimised,
                 const solve::result& bounded, bool least, bool proved) const {
       plan out;
       out.name = std::move(name);
       out.objective = std::move(objective);
       out.strategies = chosen(x);
       out.minimised = minimised;
-      out.lower_bound = bound;
+      out.lower_bound = bounded.bound;
       out.least = least;
       out.proved = proved;
       out.unfolded = f.unfolded;

@@ -63,7 +63,8 @@ struct effort {
 class attempt {
  public:
   attempt(const problem& p, const request& r, const effort& spend)
-      : original_(p), r_(r), spend_(spend), for_cost_(r.minimise == goal::cost), meter_(r.seconds, r.work) {
+      : original_(p), r_(r), spend_(spend), for_cost_(r.minimise == goal::cost), meter_(r.seconds, r.work),
+        original_reads_(evaluation_reads(p)) {
     out_.before = size_of(p);
     whole_costs_ = for_cost_ && has_whole_costs(p);
   }
@@ -83,6 +84,13 @@ class attempt {
       meter_.charge(entries);
       return meter_.over();
     };
+  }
+  /// What evaluating a choice reads.
+  static double evaluation_reads(const problem& p) {
+    auto count = p.nodes.size() + p.edges.size();
+    for (const auto& n : p.nodes) count += n.uses.size();
+    for (const auto& e : p.edges) count += e.uses.size();
+    return static_cast<double>(count);
   }
   /// Charges `passes` over all tables of the small problem.
   void charge_passes(double passes) { meter_.charge(passes * entries_left_); }
@@ -126,6 +134,7 @@ class attempt {
 
   /// Judges a choice of the original problem.
   void offer(const std::vector<int>& choice) {
+    meter_.charge(original_reads_);
     const auto e = evaluate(original_, choice);
     if (!keeps(e, r_) || !((for_cost_ ? e.cost : static_cast<double>(e.peak)) < best())) return;
     out_.choice = choice;
@@ -136,6 +145,7 @@ class attempt {
 
   /// Judges a choice of the small problem; gives its evaluation there.
   evaluation offer_small(const std::vector<int>& choice) {
+    meter_.charge(small_reads_);
     auto e = evaluate(small_, choice);
     // The way back is long for large problems: only what may be news is taken there.
     const double value = for_cost_ ? e.cost + constant_ : static_cast<double>(e.peak);
@@ -163,6 +173,7 @@ class attempt {
     const auto left = size_of(small_);
     strategies_left_ = left.strategies;
     entries_left_ = left.variables;
+    small_reads_ = evaluation_reads(small_);
   }
 
   void polish() {
@@ -217,6 +228,7 @@ class attempt {
   effort spend_;
   bool for_cost_, whole_costs_ = false;
   meter meter_;
+  double original_reads_, small_reads_ = 0;  // of evaluating a choice
   result out_;
   bool infeasible_ = false;  // nothing is news any more: the best choice so far is optimal, or there is none
   double unit_ = 1, constant_ = 0, ceiling_ = infinity;

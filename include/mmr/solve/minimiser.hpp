@@ -316,6 +316,7 @@ class minimiser : public priced_attempt {
     const auto halves = split();
     double worst = infinity;
     for (const bool side : {true, false}) {
+      charge_passes(1);
       auto part = *this;
       for (std::size_t s = 0; s < halves.first.size(); ++s)
         if ((halves.first[s] != 0) != side) part.dead_[at(halves.node)][s] = 1;

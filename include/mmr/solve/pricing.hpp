@@ -26,7 +26,7 @@ class priced_attempt : public attempt {
   /// What a limit on the peak leaves of the small problem, charged. `known`: what a limit no lower left of it.
   tightened left_by(std::int64_t limit, const tightened* known = nullptr) {
     charge_passes(4);
-    return tighten(small_, limit, 50, known);
+    return tighten(small_, limit, known);
   }
 
   void take(reduction step) {
@@ -172,6 +172,7 @@ class priced_attempt : public attempt {
 
   /// Climbs the bound over prices and messages together, drops strategies that cannot be news, and picks up choices.
   void bound_by_messages(int queries) {
+    charge_passes(2);
     diffusion messages(small_);
     dead_ = messages.dead();
     if (!spend_.messages) return;
@@ -260,6 +261,7 @@ class priced_attempt : public attempt {
 
   /// Rebuilds the problem without what cannot be news; false where nothing is left.
   bool shrink() {
+    charge_passes(4);
     take(reduce_without(small_, dead_));
     if (!infeasible_) confine_to_room();
     return !infeasible_;

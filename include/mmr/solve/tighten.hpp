@@ -60,7 +60,8 @@ class tightener {
     part_.resize(p.nodes.size());
   }
 
-  tightened run(int most_rounds) {
+  tightened run() {
+    constexpr int most_rounds = 50;
     for (int round = 0; round < most_rounds && !out_.infeasible; ++round) {
       const auto before = out_.dropped;
       close_pairs();
@@ -420,8 +421,8 @@ class tightener {
 
 /// What is left of `p` where the peak may be at most `limit`. Self edges are permitted; their bytes count alone.
 /// `known`, where given, is what was left of it by a limit no lower, from where it goes on.
-inline tightened tighten(const problem& p, std::int64_t limit, int most_rounds = 50, const tightened* known = nullptr) {
-  return detail::tightener(p, limit, known).run(most_rounds);
+inline tightened tighten(const problem& p, std::int64_t limit, const tightened* known = nullptr) {
+  return detail::tightener(p, limit, known).run();
 }
 
 }  // namespace mmr::solve

@@ -4,6 +4,7 @@
 
 #include "catch.hpp"
 #include "models.hpp"
+#include "refusal.hpp"
 
 using namespace models;
 using mmr::goal;
@@ -64,4 +65,25 @@ TEST_CASE("of many layers, also with recomputation, plans are near their bound")
   CHECK(static_cast<double>(mmr::peak_bytes(within)) <= 1.02 * within.lower_bound);
   const auto kept = plans.make({.minimise = goal::time, .budget = (mmr::peak_bytes(lean) + mmr::peak_bytes(quick)) / 2});
   CHECK(kept.step_seconds <= 1.02 * kept.lower_bound);
+}
+
+TEST_CASE("a slowdown and a budget that clash are refused with what is found for either") {
+  const auto g = gpt({.layers = 8, .embed = 32, .seq = 16, .updates = optimizer::adamw, .recompute = true});
+  mmr::planner plans(g, mmr::mesh::parse("a=2"));
+  const auto quick = plans.make({.minimise = goal::time}), lean = plans.make({});
+  for (const double tight : {0.0, 0.001, 0.02, 0.05}) {
+    INFO("slowdown " << tight);
+    const auto within = mmr::peak_bytes(plans.make({.slowdown = tight}));
+    const auto budget = (mmr::peak_bytes(lean) + within) / 2;
+    REQUIRE(budget < within);
+    // On the way layers may be split; what is said of the plan found before is still said of that one.
+    const auto why = refusal([&] { plans.make({.slowdown = tight, .budget = budget}); });
+    const auto bytes = std::to_string(within) + " bytes; its peak is at step ";
+    CHECK_THAT(why, contains("the least that would do is " + bytes) || contains("the best plan found takes " + bytes));
+    CHECK_THAT(why, contains("where the largest items are") && contains("allow a slowdown of "));
+    const double slowdown = std::stod(why.substr(why.find("a slowdown of ") + 14));
+    const auto kept = plans.make({.slowdown = slowdown, .budget = budget});
+    CHECK(mmr::peak_bytes(kept) <= budget);
+    CHECK(kept.step_seconds <= (1 + slowdown) * quick.step_seconds * (1 + 1e-9));
+  }
 }

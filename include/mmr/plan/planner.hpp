@@ -87,6 +87,11 @@ class planner {
         if (auto choice = choice_of(strategies); !choice.empty()) known.push_back(std::move(choice));
     }
 
+    /// What the solver says, with the strategies that it chose of the problem that it was asked.
+    struct answer : solve::result {
+      std::vector<strategy> strategies;
+    };
+
     /// From here on each class of layers goes its own way. What is known stays known.
     void split_layers() {
       split = true;
@@ -121,10 +126,9 @@ class planner {
       }
       return choice;
     }
-    std::vector<strategy> chosen(const solve::result& x) const { return f.chosen(x.choice); }
 
-    /// Takes `choice` for the answer where it keeps the limits and is better: in the goal, or equal in it and better else.
-    void improve(solve::result& answer, const solve::request& q, const std::vector<int>& choice) const {
+    /// Takes `choice` for `x` where it keeps the limits and is better: in the goal, or equal in it and better else.
+    void improve(solve::result& x, const solve::request& q, const std::vector<int>& choice) const {
       const auto e = solve::evaluate(p, choice);
       if (!solve::keeps(e, q)) return;
       const bool cost_first = q.minimise == solve::goal::cost;
@@ -132,16 +136,16 @@ class planner {
         const auto bytes = static_cast<double>(peak);
         return cost_first ? std::pair{cost, bytes} : std::pair{bytes, cost};
       };
-      if (!answer.choice.empty() && rank(answer.cost, answer.peak) <= rank(e.cost, e.peak)) return;
-      answer.choice = choice;
-      answer.cost = e.cost;
-      answer.peak = e.peak;
-      if (answer.outcome == solve::status::nothing_found) answer.outcome = solve::status::feasible;
+      if (!x.choice.empty() && rank(x.cost, x.peak) <= rank(e.cost, e.peak)) return;
+      x.choice = choice;
+      x.cost = e.cost;
+      x.peak = e.peak;
+      if (x.outcome == solve::status::nothing_found) x.outcome = solve::status::feasible;
     }
 
     /// Asks the solver, with this share of the time and work that are left: a question that is asked for the sake of a later one
     /// must leave it some.
-    solve::result ask(double share, solve::goal goal, double cost_limit, std::int64_t peak_limit) {
+    answer ask(double share, solve::goal goal, double cost_limit, std::int64_t peak_limit) {
       solve::request q;
       q.minimise = goal;
       q.cost_limit = cost_limit;
@@ -160,9 +164,10 @@ class planner {
       return taken(std::move(x));
     }
     /// The same with a bound for all plans, which need not place repeated layers alike. Where the answer is further from it
-    /// than by the share `near`, asks again with layers split into classes: under two limits at once the best plans mostly
-    /// have some layers go one way and some another. A scheme is fixed by what it is, and only measured against itself.
-    solve::result ask_closer(double share, solve::goal goal, double cost_limit, std::int64_t peak_limit) {
+    /// than by the share `near`, or the budget lies between the two, asks again with layers split into classes: under two
+    /// limits at once the best plans mostly have some layers go one way and some another. A scheme is fixed by what it is,
+    /// and only measured against itself.
+    answer ask_closer(double share, solve::goal goal, double cost_limit, std::int64_t peak_limit) {
       constexpr double near = 5e-3, first_share = 0.2;
       if (!r.scheme.empty()) return ask(share, goal, cost_limit, peak_limit);
       const solve::request q{.minimise = goal, .cost_limit = cost_limit, .peak_limit = peak_limit};
@@ -173,24 +178,27 @@ class planner {
       };
       if (split) return ask_bounded(share);
       const auto alike = ask_bounded(first_share * share);
-      const auto value = goal == solve::goal::cost ? alike.cost : static_cast<double>(alike.peak);
-      if (!alike.choice.empty() && value <= (1 + near) * alike.bound) return alike;
+      const bool for_cost = goal == solve::goal::cost;
+      const auto value = for_cost ? alike.cost : static_cast<double>(alike.peak);
+      const bool open = !for_cost && alike.peak > budget() && alike.bound <= static_cast<double>(budget());
+      if (!alike.choice.empty() && value <= (1 + near) * alike.bound && !open) return alike;
       split_layers();
       auto closer = ask_bounded(share);
       closer.bound = std::max(closer.bound, alike.bound);
       return closer;
     }
-    solve::result taken(solve::result x) {
-      if (x.choice.empty()) return x;
+    answer taken(solve::result x) {
+      if (x.choice.empty()) return {std::move(x), {}};
       known.push_back(x.choice);
-      owner.remember(chosen(x));
-      return x;
+      auto strategies = f.chosen(x.choice);
+      owner.remember(strategies);
+      return {std::move(x), std::move(strategies)};
     }
     std::int64_t budget() const { return r.budget.value_or(solve::no_peak_limit); }
 
     plan least_memory() {
       const bool slower = r.slowdown.has_value();
-      const auto fastest = slower ? found(ask_closer(0.3, solve::goal::cost, solve::infinity, solve::no_peak_limit)) : solve::result{};
+      const auto fastest = slower ? found(ask_closer(0.3, solve::goal::cost, solve::infinity, solve::no_peak_limit)) : answer{};
       const bool fastest_proved = !slower || fastest.outcome == solve::status::optimal;
       const auto limit = slower ? (1 + *r.slowdown) * fastest.cost : solve::infinity;
       const auto peak = found(ask_closer(0.7, solve::goal::peak, limit, solve::no_peak_limit));
@@ -207,7 +215,7 @@ class planner {
     }
 
     /// The least time that keeps the budget, if there is one. Refuses, with the words `within`, where nothing keeps it.
-    solve::result quickest_within_budget(const std::string& within) {
+    answer quickest_within_budget(const std::string& within) {
       auto time = ask_closer(0.7, solve::goal::cost, solve::infinity, budget());
       if (!time.choice.empty()) return time;
       const bool ruled_out = time.outcome == solve::status::infeasible;
@@ -248,14 +256,14 @@ class planner {
       return text.str();
     }
 
-    const solve::result& found(const solve::result& x) const {
+    const answer& found(const answer& x) const {
       if (x.choice.empty())
         fail("no plan was found within ", means(), " (", solve::name_of(x.outcome), "); give the solver more time");
       return x;
     }
 
     /// Says what is known of plans that do not keep the budget, from the least peak found and its bound over all plans.
-    [[noreturn]] void refuse(const solve::result& least, const std::string& within, const std::string& or_else = "") const {
+    [[noreturn]] void refuse(const answer& least, const std::string& within, const std::string& or_else = "") const {
       const auto proved_bytes = static_cast<std::int64_t>(least.bound);
       const bool is_least = least.outcome == solve::status::optimal && proved_bytes >= least.peak;
       const auto limit = " the budget of " + std::to_string(*r.budget) + " bytes a rank" + within;
@@ -266,7 +274,7 @@ class planner {
         fail("no plan that keeps", limit, " was found in ", means(), ", and none is proved to be impossible: ", needed,
              "; give the solver more time, or raise the budget", or_else);
       fail("no plan keeps", limit, ": ", is_least ? "the least that would do is" + known_bytes : needed, "; ",
-           owner.largest_items(chosen(least), 3), blamed_pins(), "; raise the budget, use more ranks or a smaller batch", or_else);
+           owner.largest_items(least.strategies, 3), blamed_pins(), "; raise the budget, use more ranks or a smaller batch", or_else);
     }
 
     /// Which pins stand between the request and its budget: those without which, one alone or all together, it is kept.
@@ -288,7 +296,7 @@ class planner {
       return blamed.empty() ? "; the budget clashes with several of the pins, without which it is kept" : blamed;
     }
 
-    [[noreturn]] void refuse_within_slowdown(const solve::result& least, const solve::result& fastest) {
+    [[noreturn]] void refuse_within_slowdown(const answer& least, const answer& fastest) {
       const auto slower = quickest_within_budget(" at any slowdown");
       std::ostringstream within, or_else;
       within << " within the slowdown of " << *r.slowdown;
@@ -298,12 +306,12 @@ class planner {
       refuse(least, within.str(), or_else.str());
     }
 
-    plan finish(std::string name, std::string objective, const solve::result& x, goal minimised,
-                const solve::result& bounded, bool least, bool proved) const {
+    plan finish(std::string name, std::string objective, const answer& x, goal minimised,
+                const answer& bounded, bool least, bool proved) const {
       plan out;
       out.name = std::move(name);
       out.objective = std::move(objective);
-      out.strategies = chosen(x);
+      out.strategies = x.strategies;
       out.minimised = minimised;
       out.lower_bound = bounded.bound;
       out.least = least;
@@ -337,7 +345,7 @@ class planner {
       for (const auto goal : {solve::goal::cost, solve::goal::peak}) {
         const auto x = within->ask(0.5, goal, solve::infinity, solve::no_peak_limit);
         made.proved = made.proved && x.outcome == solve::status::optimal;
-        if (!x.choice.empty()) made.plans.push_back(within->chosen(x));
+        if (!x.choice.empty()) made.plans.push_back(x.strategies);
       }
     }
     return made.plans;

@@ -22,7 +22,7 @@ struct plan {
   /// Proved: no plan of the space does better, whether it places repeated layers alike or not; in the unit of what is
   /// minimised.
   double lower_bound = 0;
-  bool least = false;                    ///< proved: no plan that places repeated layers alike does better
+  bool least = false;                    ///< proved: no plan that places repeated layers (or classes of them) alike does better
   bool proved = false;                   ///< and among those that do as well, it is proved best in what was asked next
   double solve_seconds = 0;              ///< of all that planning took
   double solve_work = 0;                 ///< of the solver, in entries of tables that it looked at

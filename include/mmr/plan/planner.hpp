@@ -163,12 +163,12 @@ class planner {
           if (const auto choice = choice_of(strategies); !choice.empty()) improve(x, q, choice);
       return taken(std::move(x));
     }
-    /// The same with a bound for all plans, which need not place repeated layers alike. Where the answer is further from it
-    /// than by the share `near`, or the budget lies between the two, asks again with layers split into classes: under two
-    /// limits at once the best plans mostly have some layers go one way and some another. A scheme is fixed by what it is,
-    /// and only measured against itself.
+    /// The same with a bound for all plans, which need not place repeated layers alike. Where the answer stays further from it
+    /// than by the share `near`, or the budget lies between the two, asks again with layers split into classes: two limits at
+    /// once are mostly met best by some layers going one way and some another. Otherwise only what is proved for layers alike
+    /// is a reason to split them. A scheme is fixed by what it is, and only measured against itself.
     answer ask_closer(double share, solve::goal goal, double cost_limit, std::int64_t peak_limit) {
-      constexpr double near = 5e-3, first_share = 0.2;
+      constexpr double near = 5e-3;
       if (!r.scheme.empty()) return ask(share, goal, cost_limit, peak_limit);
       const solve::request q{.minimise = goal, .cost_limit = cost_limit, .peak_limit = peak_limit};
       const auto ask_bounded = [&](double part) {
@@ -177,11 +177,13 @@ class planner {
         return x;
       };
       if (split) return ask_bounded(share);
-      const auto alike = ask_bounded(first_share * share);
       const bool for_cost = goal == solve::goal::cost;
+      const bool two_limits = for_cost ? peak_limit < solve::no_peak_limit : cost_limit < solve::infinity;
+      const auto alike = ask_bounded(share);
       const auto value = for_cost ? alike.cost : static_cast<double>(alike.peak);
       const bool open = !for_cost && alike.peak > budget() && alike.bound <= static_cast<double>(budget());
-      if (!alike.choice.empty() && value <= (1 + near) * alike.bound && !open) return alike;
+      const bool far = alike.choice.empty() || value > (1 + near) * alike.bound || open;
+      if (!far || !(two_limits || alike.outcome == solve::status::optimal)) return alike;
       split_layers();
       auto closer = ask_bounded(share);
       closer.bound = std::max(closer.bound, alike.bound);

@@ -55,6 +55,7 @@ struct effort {
   std::size_t most_states = 200000;
   int most_branches = 1000000000;
   int program_below = 150;  ///< parts with fewer strategies go to CBC instead of being split
+  bool neighbourhoods = true;  ///< parts of the best choice are chosen anew
   // Each proves alone; tests switch off the stronger ones to see what the others prove.
   bool tightening = true, messages = true, programs = true;
 };

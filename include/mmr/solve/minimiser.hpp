@@ -66,6 +66,8 @@ class minimiser : public priced_attempt {
         if (!done()) guess_peaks();
       }
       if (done()) return closed();
+      if (round == 0 && spend_.neighbourhoods && !spend_.first_only && two_limits()) choose_parts_anew();
+      if (done()) return closed();
       // Where hardly anything could be dropped a probe is a shot in the dark: splitting tells more for less.
       const auto left = size_of(small_).strategies;
       if (left < 200 || (round == 0 && for_cost_ && !spend_.first_only) || left < before / 2) probe(400);
@@ -133,7 +135,9 @@ class minimiser : public priced_attempt {
           const auto seed = r_.seed + 1000003 * ++batch;
           parts = std::async(std::launch::async, [&wide, choice = best_of_wide, seed,
                                                   left = meter(meter_.seconds_left(), meter_.work_left()),
-                                                  this] { return with_parts_anew(wide, choice, seed, 4, left); });
+                                                  this] {
+            return with_parts_anew(wide, choice, infinity, freed_nodes, seed, 4, left);
+          });
         }
         std::size_t dead = 0;
         for (const auto& node : ascent.messages().dead())
@@ -149,32 +153,58 @@ class minimiser : public priced_attempt {
     collect();
   }
 
+  // --- parts of the best choice, chosen anew
+  // --------------------------------------------------------------------------------------------
+
+  bool two_limits() const { return for_cost_ ? r_.peak_limit < no_peak_limit : r_.cost_limit < infinity; }
+
+  /// Prices alone seldom hit upon choices close to two limits at once: parts of the best choice are chosen anew as long
+  /// as that helps, for a fifth of the work at most.
+  void choose_parts_anew() {
+    constexpr int most_in_vain = 3;
+    const auto most = std::clamp<std::size_t>(original_.nodes.size() / 3, 8, freed_nodes);
+    const double until = meter_.used() + 0.2 * meter_.work_left();
+    std::uint64_t batch = 0;
+    for (int in_vain = 0; in_vain < most_in_vain && !out_.choice.empty() && !done() && !meter_.over();) {
+      if (meter_.used() > until) return;
+      const double before = best();
+      const meter left(meter_.seconds_left(), std::min(meter_.work_left(), until - meter_.used()));
+      const auto seed = r_.seed + 1000003 * ++batch;
+      const auto anew = with_parts_anew(original_, out_.choice, r_.cost_limit, most, seed, 2, left);
+      meter_.charge(anew.work);
+      offer(anew.choice);
+      in_vain = best() < before ? 0 : in_vain + 1;
+    }
+  }
+
   struct parts_anew {
     std::vector<int> choice;
     double work;
   };
-  /// Frees parts of a choice of `wide`, one after another, and takes what is better. `left`: what may be spent.
-  parts_anew with_parts_anew(const problem& wide, std::vector<int> choice, std::uint64_t seed, int count,
-                             meter left) const {
+  /// Frees parts of a choice of `p`, of about `most` nodes each, one after another, and takes what is better within
+  /// `cost_limit` and the limit on the peak. `left`: what may be spent.
+  parts_anew with_parts_anew(const problem& p, std::vector<int> choice, double cost_limit, std::size_t most,
+                             std::uint64_t seed, int count, meter left) const {
     std::mt19937_64 draw(seed);
-    const auto edges_of = edges_by_node(wide);
+    const auto edges_of = edges_by_node(p);
     for (int n = 0; n < count && !left.over(); ++n) {
       // What hangs together, and what competes for the bytes of a full step, by turns.
-      auto nodes = n % 2 == 0 ? std::vector<int>{static_cast<int>(draw() % wide.nodes.size())}
-                              : live_at_full_step(wide, choice, draw, freed_nodes / 3);
-      grow(wide, edges_of, nodes, freed_nodes);
-      std::vector<int> members;
-      const auto part = freed(wide, choice, edges_of, nodes, members);
-      std::vector<int> start;
+      auto nodes = n % 2 == 0 ? std::vector<int>{static_cast<int>(draw() % p.nodes.size())}
+                              : live_at_full_step(p, choice, draw, most / 3);
+      grow(p, edges_of, nodes, most);
+      std::vector<int> members, start;
+      const auto part = freed(p, choice, edges_of, nodes, members);
       for (int v : members) start.push_back(choice[at(v)]);
-      request sub{.minimise = goal::cost,
-                  .peak_limit = r_.peak_limit,
-                  .seconds = left.seconds_left(),
-                  .work = left.work_left(),
-                  .seed = r_.seed};
+      const double others = cost_limit < infinity ? evaluate(p, choice).cost - evaluate(part, start).cost : 0;
+      const request sub{.minimise = r_.minimise,
+                        .cost_limit = cost_limit - others,
+                        .peak_limit = r_.peak_limit,
+                        .seconds = left.seconds_left(),
+                        .work = left.work_left(),
+                        .seed = r_.seed};
       effort little;
       little.most_branches = 8;
-      little.programs = false;
+      little.programs = little.neighbourhoods = false;
       const auto answer = minimiser(part, sub, little).run(start);
       left.charge(answer.work);
       if (answer.choice.empty()) continue;

@@ -183,7 +183,8 @@ class planner {
       const auto value = for_cost ? alike.cost : static_cast<double>(alike.peak);
       const bool open = !for_cost && alike.peak > budget() && alike.bound <= static_cast<double>(budget());
       const bool far = alike.choice.empty() || value > (1 + near) * alike.bound || open;
-      if (!far || !(two_limits || alike.outcome == solve::status::optimal)) return alike;
+      const bool repeats = f.choices.size() < f.groups.size();
+      if (!far || !repeats || !(two_limits || alike.outcome == solve::status::optimal)) return alike;
       split_layers();
       auto closer = ask_bounded(share);
       closer.bound = std::max(closer.bound, alike.bound);

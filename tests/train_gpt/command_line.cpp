@@ -241,7 +241,7 @@ TEST_CASE("bad input gets one sentence") {
   std::ofstream(s / "short.txt") << "short";
   require_refused(t + "--data " + (s / "short.txt"), "short.txt");
   require_refused(t + "--vocab 50", "vocabulary of 50");
-  require_refused(t + "--budget 10KB --ranks 2", "the least that would do is");
+  require_refused(t + "--budget 10KB --ranks 2", "bytes are proved to be needed, and the best plan found takes");
   require_refused(t + "--budget nonsense", "nonsense");
   require_refused(t + "--mesh data=0", "a size is at least 1");
   require_refused(t + "--mesh data", "is no mesh");

@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <future>
-#include <random>
 #include <utility>
 #include <vector>
 
@@ -177,40 +176,18 @@ class minimiser : public priced_attempt {
     }
   }
 
-  struct parts_anew {
-    std::vector<int> choice;
-    double work;
-  };
-  /// Frees parts of a choice of `p`, of about `most` nodes each, one after another, and takes what is better within
-  /// `cost_limit` and the limit on the peak. `left`: what may be spent.
   parts_anew with_parts_anew(const problem& p, std::vector<int> choice, double cost_limit, std::size_t most,
-                             std::uint64_t seed, int count, meter left) const {
-    std::mt19937_64 draw(seed);
-    const auto edges_of = edges_by_node(p);
-    for (int n = 0; n < count && !left.over(); ++n) {
-      // What hangs together, and what competes for the bytes of a full step, by turns.
-      auto nodes = n % 2 == 0 ? std::vector<int>{static_cast<int>(draw() % p.nodes.size())}
-                              : live_at_full_step(p, choice, draw, most / 3);
-      grow(p, edges_of, nodes, most);
-      std::vector<int> members, start;
-      const auto part = freed(p, choice, edges_of, nodes, members);
-      for (int v : members) start.push_back(choice[at(v)]);
-      const double others = cost_limit < infinity ? evaluate(p, choice).cost - evaluate(part, start).cost : 0;
-      const request sub{.minimise = r_.minimise,
-                        .cost_limit = cost_limit - others,
-                        .peak_limit = r_.peak_limit,
-                        .seconds = left.seconds_left(),
-                        .work = left.work_left(),
-                        .seed = r_.seed};
-      effort little;
-      little.most_branches = 8;
-      little.programs = little.neighbourhoods = false;
-      const auto answer = minimiser(part, sub, little).run(start);
-      left.charge(answer.work);
-      if (answer.choice.empty()) continue;
-      for (std::size_t i = 0; i < members.size(); ++i) choice[at(members[i])] = answer.choice[i];
-    }
-    return {std::move(choice), left.used()};
+                             std::uint64_t seed, int count, const meter& left) const {
+    request question = r_;
+    question.cost_limit = cost_limit;
+    question.on_better = {};
+    return solve::with_parts_anew(p, std::move(choice), question, most, seed, count, left,
+                                  [](const problem& part, const request& sub, const std::vector<int>& start) {
+                                    effort little;
+                                    little.most_branches = 8;
+                                    little.programs = little.neighbourhoods = false;
+                                    return minimiser(part, sub, little).run(start);
+                                  });
   }
 
   // --- search

@@ -5,11 +5,14 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <random>
 #include <utility>
 #include <vector>
 
 #include "mmr/solve/evaluate.hpp"
+#include "mmr/solve/meter.hpp"
 #include "mmr/solve/problem.hpp"
+#include "mmr/solve/result.hpp"
 
 namespace mmr::solve {
 
@@ -96,6 +99,41 @@ inline problem freed(const problem& p, const std::vector<int>& choice,
       }
     }
   return out;
+}
+
+/// A choice of which parts were chosen anew, and the work that this took.
+struct parts_anew {
+  std::vector<int> choice;
+  double work;
+};
+
+/// Frees `count` parts of a choice of `p`, of about `most` nodes each, one after another, and takes what is better for
+/// the goal of `question` within its limits. `solve` answers a part's problem and request from a start; `left` may be
+/// spent.
+template <class Solve>
+parts_anew with_parts_anew(const problem& p, std::vector<int> choice, const request& question, std::size_t most,
+                           std::uint64_t seed, int count, meter left, Solve solve) {
+  std::mt19937_64 draw(seed);
+  const auto edges_of = edges_by_node(p);
+  for (int n = 0; n < count && !left.over(); ++n) {
+    // What hangs together, and what competes for the bytes of a full step, by turns.
+    auto nodes = n % 2 == 0 ? std::vector<int>{static_cast<int>(draw() % p.nodes.size())}
+                            : live_at_full_step(p, choice, draw, most / 3);
+    grow(p, edges_of, nodes, most);
+    std::vector<int> members, start;
+    const auto part = freed(p, choice, edges_of, nodes, members);
+    for (int v : members) start.push_back(choice[static_cast<std::size_t>(v)]);
+    auto sub = question;
+    // What the others cost is spent already.
+    if (sub.cost_limit < infinity) sub.cost_limit -= evaluate(p, choice).cost - evaluate(part, start).cost;
+    sub.seconds = left.seconds_left();
+    sub.work = left.work_left();
+    const auto answer = solve(part, sub, start);
+    left.charge(answer.work);
+    if (answer.choice.empty()) continue;
+    for (std::size_t i = 0; i < members.size(); ++i) choice[static_cast<std::size_t>(members[i])] = answer.choice[i];
+  }
+  return {std::move(choice), left.used()};
 }
 
 }  // namespace mmr::solve

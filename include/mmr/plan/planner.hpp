@@ -161,7 +161,11 @@ class planner {
       if (x.outcome == solve::status::feasible || x.outcome == solve::status::nothing_found)
         for (const auto& strategies : owner.earlier_)
           if (const auto choice = choice_of(strategies); !choice.empty()) improve(x, q, choice);
-      return taken(std::move(x));
+      if (x.choice.empty()) return {std::move(x), {}};
+      known.push_back(x.choice);
+      auto strategies = f.chosen(x.choice);
+      owner.remember(strategies);
+      return {std::move(x), std::move(strategies)};
     }
     /// The same with a bound for all plans, which need not place repeated layers alike. Where the answer stays further from it
     /// than by the share `near`, or the budget lies between the two, asks again with layers split into classes: two limits at
@@ -178,24 +182,16 @@ class planner {
       };
       if (split) return ask_bounded(share);
       const bool for_cost = goal == solve::goal::cost;
-      const bool two_limits = for_cost ? peak_limit < solve::no_peak_limit : cost_limit < solve::infinity;
       const auto alike = ask_bounded(share);
       const auto value = for_cost ? alike.cost : static_cast<double>(alike.peak);
       const bool open = !for_cost && alike.peak > budget() && alike.bound <= static_cast<double>(budget());
       const bool far = alike.choice.empty() || value > (1 + near) * alike.bound || open;
       const bool repeats = f.choices.size() < f.groups.size();
-      if (!far || !repeats || !(two_limits || alike.outcome == solve::status::optimal)) return alike;
+      if (!far || !repeats || !(solve::limits_both(q) || alike.outcome == solve::status::optimal)) return alike;
       split_layers();
       auto closer = ask_bounded(share);
       closer.bound = std::max(closer.bound, alike.bound);
       return closer;
-    }
-    answer taken(solve::result x) {
-      if (x.choice.empty()) return {std::move(x), {}};
-      known.push_back(x.choice);
-      auto strategies = f.chosen(x.choice);
-      owner.remember(strategies);
-      return {std::move(x), std::move(strategies)};
     }
     std::int64_t budget() const { return r.budget.value_or(solve::no_peak_limit); }
 

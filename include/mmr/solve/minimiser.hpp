@@ -64,8 +64,7 @@ class minimiser : public priced_attempt {
         if (r_.cost_limit < infinity) probe(400);
         if (!done()) guess_peaks();
       }
-      if (done()) return closed();
-      if (round == 0 && spend_.neighbourhoods && !spend_.first_only && two_limits()) choose_parts_anew();
+      if (round == 0 && spend_.neighbourhoods && !spend_.first_only && limits_both(r_)) choose_parts_anew();
       if (done()) return closed();
       // Where hardly anything could be dropped a probe is a shot in the dark: splitting tells more for less.
       const auto left = size_of(small_).strategies;
@@ -154,8 +153,6 @@ class minimiser : public priced_attempt {
 
   // --- parts of the best choice, chosen anew
   // --------------------------------------------------------------------------------------------
-
-  bool two_limits() const { return for_cost_ ? r_.peak_limit < no_peak_limit : r_.cost_limit < infinity; }
 
   /// Prices alone seldom hit upon choices close to two limits at once: parts of the best choice are chosen anew as long
   /// as that helps, for a fifth of the work at most. Within a hundredth of the bound a proof is nearer.

@@ -87,6 +87,11 @@ inline bool keeps(const evaluation& e, const request& r) {
   return within(e.cost, r.cost_limit) && e.peak <= r.peak_limit;
 }
 
+/// True where what is not the goal has a limit too.
+inline bool limits_both(const request& r) {
+  return r.minimise == goal::cost ? r.peak_limit < no_peak_limit : r.cost_limit < infinity;
+}
+
 inline sizes size_of(const problem& p) {
   sizes out;
   out.nodes = static_cast<int>(p.nodes.size());

@@ -4,6 +4,7 @@
 #include "../common/command_line.hpp"
 #include "../common/graphs/graphs.hpp"
 
+#include <mmr/auto_parallel.hpp>
 #include <mmr/io/format.hpp>
 #include <mmr/model/config_json.hpp>
 

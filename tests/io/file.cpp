@@ -3,15 +3,10 @@
 #include <mmr/io/file.hpp>
 
 #include "catch.hpp"
+#include "refusal.hpp"
 #include "scratch.hpp"
 
 namespace fs = std::filesystem;
-
-namespace {
-std::string error_of(auto action) {
-  return message_of<mmr::error>(action);
-}
-}  // namespace
 
 TEST_CASE("a file is read as it was written, zero bytes and all") {
   const scratch dir;
@@ -41,7 +36,7 @@ TEST_CASE("a full disk leaves the old file and no temporary one") {
   mmr::write_text_file(dir / "a", "old");
   {
     const full_disk limit(4096);
-    const std::string message = error_of([&] { mmr::write_text_file(dir / "a", std::string(10000, 'x')); });
+    const std::string message = refusal([&] { mmr::write_text_file(dir / "a", std::string(10000, 'x')); });
     CHECK_THAT(message, contains("a\"") && contains("free some space"));
   }
   CHECK(mmr::read_text_file(dir / "a") == "old");
@@ -69,7 +64,7 @@ TEST_CASE("a device that is full says so") {
     if (::mknod(device.c_str(), S_IFCHR | 0600, ::makedev(1, 7)) != 0) return;
   }
   if (!mmr::detail::descriptor(::open(device.c_str(), O_WRONLY)).is_open()) return;
-  CHECK_THAT(error_of([&] { mmr::write_text_file(device, "text"); }), contains("No space left on device"));
+  CHECK_THAT(refusal([&] { mmr::write_text_file(device, "text"); }), contains("No space left on device"));
   CHECK(fs::is_character_file(device));
 }
 
@@ -93,7 +88,7 @@ TEST_CASE("a symbolic link to a file that is still to come, over others, leads t
   CHECK(mmr::read_text_file(dir / "there/real") == "new");
   fs::create_symlink("ring", dir / "gnir");
   fs::create_symlink("gnir", dir / "ring");
-  CHECK_THAT(error_of([&] { mmr::write_text_file(dir / "ring", "new"); }), contains("ring\"") && contains("without end"));
+  CHECK_THAT(refusal([&] { mmr::write_text_file(dir / "ring", "new"); }), contains("ring\"") && contains("without end"));
 }
 
 TEST_CASE("a link in /proc that names no path is written through") {
@@ -166,13 +161,13 @@ TEST_CASE("a staged file is found under the given name, and then under its own")
 
 TEST_CASE("paths that cannot be read or written are named") {
   const scratch dir;
-  CHECK_THAT(error_of([&] { mmr::read_text_file(dir / "missing"); }), contains("missing") && contains("No such file"));
-  CHECK_THAT(error_of([&] { mmr::read_text_file(dir.folder); }), contains("not a regular file"));
+  CHECK_THAT(refusal([&] { mmr::read_text_file(dir / "missing"); }), contains("missing") && contains("No such file"));
+  CHECK_THAT(refusal([&] { mmr::read_text_file(dir.folder); }), contains("not a regular file"));
   // A pipe that nobody writes to is refused at once.
   REQUIRE(::mkfifo((dir / "pipe").c_str(), 0600) == 0);
-  CHECK_THAT(error_of([&] { mmr::read_text_file(dir / "pipe"); }), contains("not a regular file"));
-  CHECK_THAT(error_of([&] { mmr::write_text_file(dir / "no/such/folder", ""); }), contains("No such file"));
-  CHECK_THAT(error_of([&] { mmr::write_text_file(dir.folder, ""); }), contains("it is a folder"));
+  CHECK_THAT(refusal([&] { mmr::read_text_file(dir / "pipe"); }), contains("not a regular file"));
+  CHECK_THAT(refusal([&] { mmr::write_text_file(dir / "no/such/folder", ""); }), contains("No such file"));
+  CHECK_THAT(refusal([&] { mmr::write_text_file(dir.folder, ""); }), contains("it is a folder"));
 }
 
 TEST_CASE("reading beyond the end of a file that shrank is an error") {
@@ -181,5 +176,5 @@ TEST_CASE("reading beyond the end of a file that shrank is an error") {
   const mmr::input_file file(dir / "a");
   fs::resize_file(dir / "a", 4);
   std::string buffer(10, ' ');
-  CHECK_THAT(error_of([&] { file.read(0, buffer.data(), buffer.size()); }), contains("ends at byte 4"));
+  CHECK_THAT(refusal([&] { file.read(0, buffer.data(), buffer.size()); }), contains("ends at byte 4"));
 }

@@ -3,15 +3,12 @@
 #include <numeric>
 
 #include "catch.hpp"
+#include "refusal.hpp"
 #include "scratch.hpp"
 
 using Catch::Matchers::StartsWith;
 
 namespace {
-
-std::string error_of(auto action) {
-  return message_of<mmr::error>(action);
-}
 
 template <class T>
 std::vector<T> counting(std::size_t n) {
@@ -149,7 +146,7 @@ TEST_CASE("half precision and bfloat16 are read exactly") {
   CHECK(std::signbit(read<float>(file, "h")[6]));
   CHECK(read<float>(file, "b") == brain_values);
   CHECK(std::isnan(mmr::detail::float_of_f16(0x7E00)));
-  CHECK_THAT(error_of([&] { read<std::int32_t>(file, "h"); }), contains("'h' holds F16") && contains("int32"));
+  CHECK_THAT(refusal([&] { read<std::int32_t>(file, "h"); }), contains("'h' holds F16") && contains("int32"));
 }
 
 TEST_CASE("other types are accepted in a file, and refused when read") {
@@ -157,7 +154,7 @@ TEST_CASE("other types are accepted in a file, and refused when read") {
   write_raw(dir / "a", R"({"mask":{"dtype":"BOOL","shape":[3],"data_offsets":[0,3]}}   )", "abc");
   const mmr::safetensors_file file(dir / "a");
   CHECK(file.info("mask").type == "BOOL");
-  CHECK_THAT(error_of([&] { read<float>(file, "mask"); }), contains("'mask' holds BOOL"));
+  CHECK_THAT(refusal([&] { read<float>(file, "mask"); }), contains("'mask' holds BOOL"));
 }
 
 TEST_CASE("a file that is damaged anywhere is refused, and the sentence says where") {
@@ -166,7 +163,7 @@ TEST_CASE("a file that is damaged anywhere is refused, and the sentence says whe
   const auto refused = [&](const std::string& header, const std::string& data, const std::string& reason) {
     write_raw(path, header, data);
     INFO(header);
-    const std::string message = error_of([&] { mmr::safetensors_file file(path); });
+    const std::string message = refusal([&] { mmr::safetensors_file file(path); });
     CHECK_THAT(message, contains("bad.safetensors") && contains(reason) && contains("fetch it again"));
   };
   const std::string eight(8, 'x');
@@ -203,9 +200,9 @@ TEST_CASE("a file that is damaged anywhere is refused, and the sentence says whe
   refused(R"({"__metadata__":{"a":7}})", "", "__metadata__ entry 'a' is no string");
 
   put(path, "1234567");
-  CHECK_THAT(error_of([&] { mmr::safetensors_file file(path); }), contains("it has 7 bytes"));
+  CHECK_THAT(refusal([&] { mmr::safetensors_file file(path); }), contains("it has 7 bytes"));
   put(path, std::string("\xff\xff\xff\xff\xff\xff\xff\xff{}", 10));
-  CHECK_THAT(error_of([&] { mmr::safetensors_file file(path); }), contains("of 10 bytes"));
+  CHECK_THAT(refusal([&] { mmr::safetensors_file file(path); }), contains("of 10 bytes"));
 }
 
 TEST_CASE("a file cut at any byte is refused") {
@@ -252,13 +249,13 @@ TEST_CASE("asking for what a file does not hold is refused") {
   writer.commit();
   const mmr::safetensors_file file(dir / "a");
   std::vector<float> six(6), two(2);
-  CHECK_THAT(error_of([&] { file.info("b"); }), contains("no tensor 'b'"));
-  CHECK_THAT(error_of([&] { file.read<float>("a", two); }), contains("buffer of 2") && contains("6 elements"));
-  CHECK_THAT(error_of([&] { file.expect_shape("a", {3, 2}); }), contains("[2, 3]") && contains("[3, 2]"));
+  CHECK_THAT(refusal([&] { file.info("b"); }), contains("no tensor 'b'"));
+  CHECK_THAT(refusal([&] { file.read<float>("a", two); }), contains("buffer of 2") && contains("6 elements"));
+  CHECK_THAT(refusal([&] { file.expect_shape("a", {3, 2}); }), contains("[2, 3]") && contains("[3, 2]"));
   CHECK_NOTHROW(file.expect_shape("a", {2, 3}));
-  CHECK_THAT(error_of([&] { file.read_box<float>("a", {0, 2}, {1, 2}, two); }), contains("does not lie in"));
-  CHECK_THAT(error_of([&] { file.read_box<float>("a", {-1, 0}, {1, 2}, two); }), contains("does not lie in"));
-  CHECK_THAT(error_of([&] { file.read_box<float>("a", {0}, {2}, two); }), contains("does not lie in"));
+  CHECK_THAT(refusal([&] { file.read_box<float>("a", {0, 2}, {1, 2}, two); }), contains("does not lie in"));
+  CHECK_THAT(refusal([&] { file.read_box<float>("a", {-1, 0}, {1, 2}, two); }), contains("does not lie in"));
+  CHECK_THAT(refusal([&] { file.read_box<float>("a", {0}, {2}, two); }), contains("does not lie in"));
 }
 
 TEST_CASE("a writer refuses what would make a wrong file, and leaves none") {
@@ -268,14 +265,14 @@ TEST_CASE("a writer refuses what would make a wrong file, and leaves none") {
     mmr::safetensors_writer writer(dir / "a");
     writer.add("a", mmr::dtype::f32, {1});
     writer.add("b", mmr::dtype::i32, {1});
-    CHECK_THAT(error_of([&] { writer.add("a", mmr::dtype::f32, {1}); }), contains("'a' was already added"));
-    CHECK_THAT(error_of([&] { writer.add("c", mmr::dtype::f32, {-1}); }), contains("[-1]"));
-    CHECK_THAT(error_of([&] { writer.add("__metadata__", mmr::dtype::f32, {1}); }), contains("rename it"));
-    CHECK_THAT(error_of([&] { writer.write<float>("z", one); }), contains("'z' is written, but was never added"));
-    CHECK_THAT(error_of([&] { writer.write<float>("b", one); }), contains("announced as I32"));
+    CHECK_THAT(refusal([&] { writer.add("a", mmr::dtype::f32, {1}); }), contains("'a' was already added"));
+    CHECK_THAT(refusal([&] { writer.add("c", mmr::dtype::f32, {-1}); }), contains("[-1]"));
+    CHECK_THAT(refusal([&] { writer.add("__metadata__", mmr::dtype::f32, {1}); }), contains("rename it"));
+    CHECK_THAT(refusal([&] { writer.write<float>("z", one); }), contains("'z' is written, but was never added"));
+    CHECK_THAT(refusal([&] { writer.write<float>("b", one); }), contains("announced as I32"));
     writer.write<float>("a", one);
-    CHECK_THAT(error_of([&] { writer.add("c", mmr::dtype::f32, {1}); }), contains("add everything first"));
-    CHECK_THAT(error_of([&] { writer.commit(); }), contains("'b' has 1 elements and 0 were written"));
+    CHECK_THAT(refusal([&] { writer.add("c", mmr::dtype::f32, {1}); }), contains("add everything first"));
+    CHECK_THAT(refusal([&] { writer.commit(); }), contains("'b' has 1 elements and 0 were written"));
   }
   CHECK(dir.files() == 0);
 }
@@ -285,7 +282,7 @@ TEST_CASE("a full disk during saving leaves the older file and nothing else") {
   put(dir / "a", "older");
   {
     const full_disk limit(20000);
-    const std::string message = error_of([&] {
+    const std::string message = refusal([&] {
       mmr::safetensors_writer writer(dir / "a");
       writer.add("a", mmr::dtype::f32, {10000});
       writer.write<float>("a", counting<float>(10000));

@@ -52,14 +52,3 @@ class full_disk {
   rlimit before_{};
   void (*handler_)(int);
 };
-
-/// The sentence of the error that `action` throws, or nothing.
-template <class Error, class Action>
-std::string message_of(Action action) {
-  try {
-    action();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return {};
-}

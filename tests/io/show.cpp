@@ -5,13 +5,10 @@
 #include <sstream>
 
 #include "catch.hpp"
+#include "refusal.hpp"
 #include "scratch.hpp"
 
 namespace {
-
-std::string error_of(auto action) {
-  return message_of<mmr::error>(action);
-}
 
 /// Advances by one millisecond whenever it is asked, so that no test depends on real time.
 struct ticking_clock {
@@ -63,7 +60,7 @@ TEST_CASE("bytes are parsed in decimal and binary units, and anything else is re
   CHECK(mmr::parse_bytes("7b") == 7);
   for (const char* bad : {"", "MB", "-5", "0", "0.5", "12 apples", "1.5.5MB", "1e30", "nan", "inf", "3Mx"}) {
     INFO(bad);
-    CHECK_THAT(error_of([&] { mmr::parse_bytes(bad); }), contains("is no number of bytes"));
+    CHECK_THAT(refusal([&] { mmr::parse_bytes(bad); }), contains("is no number of bytes"));
   }
 }
 
@@ -82,7 +79,7 @@ TEST_CASE("table columns line up, with units and rules, and letters beyond ASCII
         "ddp    120.5  33.1\n"
         "-----  -----  ----\n"
         "größe      9\n");
-  CHECK_THAT(error_of([&] { table.add_row({"one"}); }), contains("1 cells") && contains("3 columns"));
+  CHECK_THAT(refusal([&] { table.add_row({"one"}); }), contains("1 cells") && contains("3 columns"));
 }
 
 TEST_CASE("in a log, progress is about ten lines and says when it is done") {

@@ -2,13 +2,10 @@
 #include <set>
 
 #include "catch.hpp"
+#include "refusal.hpp"
 #include "scratch.hpp"
 
 namespace {
-
-std::string error_of(auto action) {
-  return message_of<mmr::error>(action);
-}
 
 struct filled {
   std::vector<std::int32_t> tokens, targets;
@@ -80,9 +77,9 @@ TEST_CASE("a text of exactly seq + 1 bytes is enough, one less is not") {
   const filled f = part_of(data, 0, {.batch = 1, .seq = 3}, {0, 1, 0, 3});
   CHECK(f.tokens == std::vector<std::int32_t>{'a', 'b', 'c'});
   CHECK(f.targets == std::vector<std::int32_t>{'b', 'c', 'd'});
-  CHECK_THAT(error_of([&] { data.expect(4, 256); }), contains("short.txt has 4 bytes") && contains("takes 5"));
-  CHECK_THAT(error_of([&] { part_of(data, 0, {.batch = 1, .seq = 4}, {0, 1, 0, 4}); }), contains("short.txt"));
-  CHECK_THAT(error_of([&] { data.expect(0, 256); }), contains("at least 1"));
+  CHECK_THAT(refusal([&] { data.expect(4, 256); }), contains("short.txt has 4 bytes") && contains("takes 5"));
+  CHECK_THAT(refusal([&] { part_of(data, 0, {.batch = 1, .seq = 4}, {0, 1, 0, 4}); }), contains("short.txt"));
+  CHECK_THAT(refusal([&] { data.expect(0, 256); }), contains("at least 1"));
 }
 
 TEST_CASE("a vocabulary must hold the largest byte of the text") {
@@ -90,16 +87,16 @@ TEST_CASE("a vocabulary must hold the largest byte of the text") {
   CHECK(data.largest_token() == 255);
   CHECK_NOTHROW(data.expect(2, 256));
   CHECK_NOTHROW(data.expect(2, 50257));
-  CHECK_THAT(error_of([&] { data.expect(2, 255); }),
+  CHECK_THAT(refusal([&] { data.expect(2, 255); }),
              contains("latin.txt holds the byte 255") && contains("at least 256"));
 }
 
 TEST_CASE("missing and empty texts are named") {
   const scratch dir;
   put(dir / "empty.txt", "");
-  CHECK_THAT(error_of([&] { mmr::byte_dataset::from_path(dir / "none.txt"); }), contains("none.txt"));
-  CHECK_THAT(error_of([&] { mmr::byte_dataset::from_path(dir / "empty.txt"); }), contains("empty.txt is empty"));
-  CHECK_THAT(error_of([&] { mmr::byte_dataset::from_path(dir.folder); }), contains("is empty"));
+  CHECK_THAT(refusal([&] { mmr::byte_dataset::from_path(dir / "none.txt"); }), contains("none.txt"));
+  CHECK_THAT(refusal([&] { mmr::byte_dataset::from_path(dir / "empty.txt"); }), contains("empty.txt is empty"));
+  CHECK_THAT(refusal([&] { mmr::byte_dataset::from_path(dir.folder); }), contains("is empty"));
 }
 
 TEST_CASE("a folder is the text of its files in the order of their names") {
@@ -115,7 +112,7 @@ TEST_CASE("a part outside its batch or a buffer of another size is refused") {
   const mmr::byte_dataset data("abcdefgh");
   std::vector<std::int32_t> three(3), four(4);
   const mmr::batch_shape shape{.batch = 2, .seq = 2};
-  CHECK_THAT(error_of([&] { data.batch(0, shape, {0, 3, 0, 2}, four, four); }), contains("batch of 2 rows of 2"));
-  CHECK_THAT(error_of([&] { data.batch(0, shape, {0, 2, 0, 3}, four, four); }), contains("batch of 2 rows of 2"));
-  CHECK_THAT(error_of([&] { data.batch(0, shape, four, three); }), contains("4 tokens and 3 targets"));
+  CHECK_THAT(refusal([&] { data.batch(0, shape, {0, 3, 0, 2}, four, four); }), contains("batch of 2 rows of 2"));
+  CHECK_THAT(refusal([&] { data.batch(0, shape, {0, 2, 0, 3}, four, four); }), contains("batch of 2 rows of 2"));
+  CHECK_THAT(refusal([&] { data.batch(0, shape, four, three); }), contains("4 tokens and 3 targets"));
 }

@@ -10,7 +10,6 @@ namespace {
 
 using namespace mmr_test;
 using shape = std::vector<std::int64_t>;
-const mmr::adamw optimizer{.weight_decay = 0.1};
 // Nothing that the meshes divide: heads, batch, sequence or patches, and words are 3, 3, 7 and 29.
 const mmr::bert::config odd_bert{.heads = 3, .embed = 12, .hidden = 20, .seq = 7, .batch = 3, .vocab = 29};
 const mmr::vit::config odd_vit{

@@ -7,7 +7,6 @@
 namespace {
 
 using namespace mmr_test;
-const mmr::adamw optimizer{.weight_decay = 0.1};
 // Nothing that the meshes divide but the groups: key-value heads, batch, sequence and words are 3, 3, 7 and 29.
 const mmr::llama::config odd{.heads = 6, .kv_heads = 3, .embed = 24, .hidden = 20, .seq = 7, .batch = 3, .vocab = 29};
 

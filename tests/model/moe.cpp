@@ -7,8 +7,6 @@ using namespace mmr_test;
 
 namespace {
 
-const mmr::adamw optimizer{.weight_decay = 0.1};
-
 mmr::moe::config small(std::int64_t experts, int top_k) {
   return {.layers = 2,
           .heads = 2,

@@ -13,6 +13,8 @@
 
 namespace mmr_test {
 
+inline constexpr mmr::adamw optimizer{.weight_decay = 0.1};
+
 /// Values of an input that depend on its name, the microbatch and the place in the whole tensor alone. Something of
 /// them can be learnt: they are mostly a function of the place. Integers lie below `words`, of "segments" below 2;
 /// where `masked`, two targets of three do not count.
@@ -101,7 +103,6 @@ inline void same_as_one_rank(const mmr::graph& g, const mmr::scheme_axes& axes, 
 template <class Config>
 void same_made_again(Config c, const mmr::scheme_axes& axes, const mmr::input_filler& data, const std::string& spec,
                      const std::string& name) {
-  const mmr::adamw optimizer{.weight_decay = 0.1};
   const auto kept = training_graph<double>(c, optimizer);
   c.recompute = true;
   const auto again = training_graph<double>(c, optimizer);

@@ -7,8 +7,6 @@ using namespace mmr_test;
 
 namespace {
 
-const mmr::adamw optimizer{.weight_decay = 0.1};
-
 mmr::gpt::config small() {
   return {.layers = 2, .heads = 3, .embed = 12, .seq = 9, .batch = 4, .vocab = 31};
 }

@@ -7,34 +7,34 @@ using namespace mmr_test;
 
 namespace {
 
-const mmr::t5::config small{.layers = 2,
-                            .decoder_layers = 2,
-                            .heads = 3,
-                            .embed = 12,
-                            .hidden = 14,
-                            .source = 11,
-                            .seq = 7,
-                            .batch = 4,
-                            .vocab = 31,
-                            .buckets = 6,
-                            .max_distance = 8};
+const mmr::t5::config encoder_decoder{.layers = 2,
+                                      .decoder_layers = 2,
+                                      .heads = 3,
+                                      .embed = 12,
+                                      .hidden = 14,
+                                      .source = 11,
+                                      .seq = 7,
+                                      .batch = 4,
+                                      .vocab = 31,
+                                      .buckets = 6,
+                                      .max_distance = 8};
 
 }  // namespace
 
 TEST_CASE("t5 has one rank's losses under every plan") {
-  const auto g = mmr::t5::training_graph<double>(small, mmr::adamw{.weight_decay = 0.1});
+  const auto g = mmr::t5::training_graph<double>(encoder_decoder, optimizer);
   CHECK(g.ordered());
-  same_as_one_rank(g, mmr::t5::scheme(), made_up(small.vocab), {"data=2,model=2"}, {"memory", "time", "megatron", "megatron-sp"});
-  same_as_one_rank(g, mmr::t5::scheme(), made_up(small.vocab), {"data=3"}, {"memory", "zero3"});
+  same_as_one_rank(g, mmr::t5::scheme(), made_up(encoder_decoder.vocab), {"data=2,model=2"}, {"memory", "time", "megatron", "megatron-sp"});
+  same_as_one_rank(g, mmr::t5::scheme(), made_up(encoder_decoder.vocab), {"data=3"}, {"memory", "zero3"});
 }
 
 TEST_CASE("t5 that makes its activations again trains as one that keeps them") {
-  same_made_again(small, mmr::t5::scheme(), made_up(small.vocab), "data=2,model=2", "memory");
+  same_made_again(encoder_decoder, mmr::t5::scheme(), made_up(encoder_decoder.vocab), "data=2,model=2", "memory");
 }
 
 TEST_CASE("the decoder sees all of the source, and of what is said only what came before") {
   // The loss of the first word depends on the last source word, but not on the second word said.
-  auto c = small;
+  auto c = encoder_decoder;
   c.dropout = 0;
   mmr::declaration d;
   const auto forward = d.inference(mmr::t5::logits<double>(d, c));
@@ -62,7 +62,7 @@ TEST_CASE("the decoder sees all of the source, and of what is said only what cam
 
 TEST_CASE("t5 says what is wrong with its settings") {
   const auto says = [](auto change) {
-    auto c = small;
+    auto c = encoder_decoder;
     change(c);
     try {
       c.check();

@@ -10,7 +10,7 @@ namespace op = mmr::op;
 namespace {
 
 /// Extents of one draw: groups, positions, features, experts, slots.
-struct extents {
+struct expert_extents {
   std::int64_t b, s, d, x, c;
   int top_k;
   dtype element;
@@ -29,12 +29,12 @@ struct extents {
 };
 
 template <class F>
-void for_all_extents(F&& f) {
+void for_all_expert_extents(F&& f) {
   for (auto element : {dtype::f64, dtype::f32}) {
-    f(extents{2, 7, 5, 3, 2, 1, element});   // full experts
-    f(extents{3, 9, 33, 4, 9, 2, element});  // a slot for every token
-    f(extents{2, 17, 16, 5, 4, 3, element});
-    f(extents{1, 1, 1, 1, 1, 1, element});
+    f(expert_extents{2, 7, 5, 3, 2, 1, element});   // full experts
+    f(expert_extents{3, 9, 33, 4, 9, 2, element});  // a slot for every token
+    f(expert_extents{2, 17, 16, 5, 4, 3, element});
+    f(expert_extents{1, 1, 1, 1, 1, 1, element});
   }
 }
 
@@ -52,7 +52,7 @@ std::vector<std::size_t> ranked(const std::vector<double>& probs, int top_k) {
   return order;
 }
 
-oracle routed(const extents& t) {
+oracle routed(const expert_extents& t) {
   return [t](const signature&, const arrays& in, const arrays& state) {
     const auto n = [](std::int64_t i) { return static_cast<std::size_t>(i); };
     array gates{t.element, {t.b, t.x, t.c}, std::vector<double>(n(t.b * t.x * t.c), 0)};
@@ -84,7 +84,7 @@ oracle routed(const extents& t) {
 }
 
 /// Operands that a router may give: tokens in slots, each at most once with an expert, or none (-1).
-law places(const extents& t) {
+law places(const expert_extents& t) {
   return [t, seen = std::set<std::int64_t>(), left = std::int64_t{0}](std::mt19937& random) mutable {
     if (left == 0) left = t.c, seen.clear();
     --left;
@@ -96,7 +96,7 @@ law places(const extents& t) {
 }  // namespace
 
 TEST_CASE("routing: best experts first, in the order of tokens, until an expert is full") {
-  for_all_extents([](const extents& t) {
+  for_all_expert_extents([](const expert_extents& t) {
     const std::vector<mmr::tensor_type> in = {t("bsx")};
     const op::route route{t.top_k, t.dim('c')};
     check(bound_operator(route, in), in, routed(t), {coarse});
@@ -110,7 +110,7 @@ TEST_CASE("routing: best experts first, in the order of tokens, until an expert 
 }
 
 TEST_CASE("the gradient of gates goes to the probabilities of all chosen experts") {
-  for_all_extents([](const extents& t) {
+  for_all_expert_extents([](const expert_extents& t) {
     // Slots of a real routing: they must agree with the probabilities.
     std::mt19937 random(9);
     const auto probs = random_array(t("bsx"), positive, random);
@@ -147,7 +147,7 @@ TEST_CASE("the gradient of gates goes to the probabilities of all chosen experts
 }
 
 TEST_CASE("tokens go to slots and back") {
-  for_all_extents([](const extents& t) {
+  for_all_expert_extents([](const expert_extents& t) {
     // Loops 0..4 of a point: group, position, feature, expert, slot.
     const auto here = [](const point& p, std::size_t slots) { return static_cast<double>(p.loop(1)) == p.in(slots); };
     const std::vector<mmr::tensor_type> go = {t("bsd"), t.slots()}, back = {t("xbcd"), t.slots()},

@@ -24,8 +24,7 @@ struct X : mmr::axis<"experts"> {};
 struct C : mmr::axis<"capacity"> {};
 struct R : mmr::axis<"buckets"> {};
 
-using mmr::init::normal;
-constexpr auto any = [] { return normal(1); };
+constexpr auto any = [] { return mmr::init::normal(1); };
 
 /// Runs a graph on one rank, each tensor in a buffer of its own.
 class interpreter {

@@ -11,22 +11,20 @@
 #include "catch.hpp"
 #include "refusal.hpp"
 
-using namespace mmr;
-
 namespace {
 
-mesh odd_mesh() {
-  auto m = cluster{device_preset("a100-80g"), 2, 3}.lay(mesh::parse("data=2,model=3"));
+mmr::mesh odd_mesh() {
+  auto m = mmr::cluster{mmr::device_preset("a100-80g"), 2, 3}.lay(mmr::mesh::parse("data=2,model=3"));
   m.device.matrix.f64 = 1e12 / 3;
   m.axes[0].latency = 1e-5 / 7;
   return m;
 }
 
 std::string refused(const std::string& text) {
-  return refusal([&] { mesh_from_json(text, "x.json"); });
+  return refusal([&] { mmr::mesh_from_json(text, "x.json"); });
 }
 std::string refused_with(const std::string& where, const nlohmann::json& value) {
-  auto j = nlohmann::json(to_json(odd_mesh()));
+  auto j = nlohmann::json(mmr::to_json(odd_mesh()));
   j[nlohmann::json::json_pointer(where)] = value;
   return refused(j.dump());
 }
@@ -34,11 +32,11 @@ std::string refused_with(const std::string& where, const nlohmann::json& value) 
 }  // namespace
 
 TEST_CASE("a mesh comes back as it was saved") {
-  const auto m = odd_mesh(), back = mesh_from_json(to_json(m).dump(), "x.json");
+  const auto m = odd_mesh(), back = mmr::mesh_from_json(mmr::to_json(m).dump(), "x.json");
   CHECK(back.text() == m.text());
   CHECK(back.device.name == m.device.name);
   CHECK(back.device.cpu == m.device.cpu);
-  for (const auto part : {&device_speed::matrix, &device_speed::other}) {
+  for (const auto part : {&mmr::device_speed::matrix, &mmr::device_speed::other}) {
     CHECK((back.device.*part).f64 == (m.device.*part).f64);
     CHECK((back.device.*part).f32 == (m.device.*part).f32);
     CHECK((back.device.*part).bf16 == (m.device.*part).bf16);
@@ -49,16 +47,16 @@ TEST_CASE("a mesh comes back as it was saved") {
     CHECK(back.axis(a).latency == m.axis(a).latency);
     CHECK(back.axis(a).seconds_per_byte == m.axis(a).seconds_per_byte);
   }
-  CHECK(to_json(back) == to_json(m));
+  CHECK(mmr::to_json(back) == mmr::to_json(m));
 }
 
 TEST_CASE("every preset, laid on a cluster, can be saved and read") {
-  for (const auto name : device_names)
+  for (const auto name : mmr::device_names)
     for (const int nodes : {1, 4, 512}) {
-      const auto m = cluster{device_preset(name), nodes, 8}.lay(mesh::parse("all=" + std::to_string(nodes * 8)));
-      CHECK(to_json(mesh_from_json(to_json(m).dump(), "x.json")) == to_json(m));
+      const auto m = mmr::cluster{mmr::device_preset(name), nodes, 8}.lay(mmr::mesh::parse("all=" + std::to_string(nodes * 8)));
+      CHECK(mmr::to_json(mmr::mesh_from_json(mmr::to_json(m).dump(), "x.json")) == mmr::to_json(m));
     }
-  CHECK_NOTHROW(to_json(mesh::parse("data=1")));
+  CHECK_NOTHROW(mmr::to_json(mmr::mesh::parse("data=1")));
 }
 
 TEST_CASE("a file is replaced whole or not at all") {
@@ -66,21 +64,21 @@ TEST_CASE("a file is replaced whole or not at all") {
   std::filesystem::create_directories(folder);
   const auto path = folder / "machine.json";
   const auto m = odd_mesh();
-  save_mesh(m, path);
-  CHECK(to_json(load_mesh(path)) == to_json(m));
+  mmr::save_mesh(m, path);
+  CHECK(mmr::to_json(mmr::load_mesh(path)) == mmr::to_json(m));
   auto broken = m;
   broken.axes[1].seconds_per_byte = std::numeric_limits<double>::quiet_NaN();
-  CHECK_THAT(refusal([&] { save_mesh(broken, path); }), contains("seconds_per_byte nan, which no device has"));
-  CHECK(to_json(load_mesh(path)) == to_json(m));
+  CHECK_THAT(refusal([&] { mmr::save_mesh(broken, path); }), contains("seconds_per_byte nan, which no device has"));
+  CHECK(mmr::to_json(mmr::load_mesh(path)) == mmr::to_json(m));
   CHECK(std::distance(std::filesystem::directory_iterator(folder), {}) == 1);
   std::filesystem::remove(path);
-  CHECK_THAT(refusal([&] { load_mesh(path); }), contains("machine.json"));
-  CHECK_THAT(refusal([&] { save_mesh(m, folder / "none" / "x.json"); }), contains("cannot write"));
+  CHECK_THAT(refusal([&] { mmr::load_mesh(path); }), contains("machine.json"));
+  CHECK_THAT(refusal([&] { mmr::save_mesh(m, folder / "none" / "x.json"); }), contains("cannot write"));
   std::filesystem::remove_all(folder);
 }
 
 TEST_CASE("text that is cut or no calibration is refused") {
-  const auto whole = to_json(odd_mesh()).dump();
+  const auto whole = mmr::to_json(odd_mesh()).dump();
   for (std::size_t kept = 0; kept < whole.size(); ++kept)
     CHECK(refused(whole.substr(0, kept)) ==
           "the calibration in x.json is not whole JSON: it is cut or damaged; measure again");
@@ -90,7 +88,7 @@ TEST_CASE("text that is cut or no calibration is refused") {
   CHECK_THAT(refused_with("/mmr_mesh", "1"), contains("format version \"1\""));
   CHECK_THAT(refused_with("/mmr_mesh", 1.0), contains("format version 1.0"));
   for (const char* key : {"device", "axes"}) {
-    auto j = nlohmann::json(to_json(odd_mesh()));
+    auto j = nlohmann::json(mmr::to_json(odd_mesh()));
     j.erase(key);
     CHECK_THAT(refused(j.dump()), contains("has no entry '" + std::string(key) + "'"));
     CHECK(refused_with("/" + std::string(key), 3) != "nothing was refused");
@@ -113,11 +111,11 @@ TEST_CASE("each constant is checked: its kind, its sign, its size") {
     CHECK_THAT(refused_with(where, "fast"), contains("has " + key + " \"fast\" where a number belongs"));
     CHECK_THAT(refused_with(where, true), contains("where a number belongs"));
     CHECK_THAT(refused_with(where, nlohmann::json::array({1})), contains("has " + key + " array where a number belongs"));
-    auto j = nlohmann::json(to_json(odd_mesh()));
+    auto j = nlohmann::json(mmr::to_json(odd_mesh()));
     const nlohmann::json::json_pointer at(where);
     j[at.parent_pointer()].erase(at.parent_pointer().to_string().find("axes") != std::string::npos ? key : at.back());
     CHECK_THAT(refused(j.dump()), contains("has no entry '" + key + "'"));
-    auto text = to_json(odd_mesh()).dump();
+    auto text = mmr::to_json(odd_mesh()).dump();
     const auto number = text.find(':', text.find("\"" + key + "\"")) + 1;
     text.replace(number, text.find_first_of(",}", number) - number, "1e999");
     CHECK_THAT(refused(text), contains("not whole JSON"));

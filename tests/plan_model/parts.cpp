@@ -2,6 +2,7 @@
 #include "catch.hpp"
 #include "refusal.hpp"
 
+#include <mmr/mesh/topology.hpp>
 #include <mmr/model/config_json.hpp>
 #include <mmr/plan/diff.hpp>
 #include <mmr/plan/floor.hpp>

@@ -86,8 +86,8 @@ TEST_CASE("nothing is allocated in a step") {
 
 namespace {
 struct Batch : mmr::axis<"batch"> {};
-struct In : mmr::axis<"in"> {};
-struct Out : mmr::axis<"out"> {};
+struct Narrow : mmr::axis<"in"> {};
+struct Wide : mmr::axis<"out"> {};
 
 /// Bytes that a fresh process gains by a few steps on `ranks` ranks, and the sum of their arenas.
 std::pair<std::int64_t, std::int64_t> gained(const mmr::graph& g, const mmr::mesh& m, const mmr::plan& p) {
@@ -131,10 +131,10 @@ std::pair<std::int64_t, std::int64_t> gained(const mmr::graph& g, const mmr::mes
 
 TEST_CASE("what a process gains is what its arenas take, where a rank holds 200 MB") {
   // Weights of 50 MB with their gradient and two moments.
-  mmr::declaration d{mmr::size<Batch>(16), mmr::size<In>(3000), mmr::size<Out>(4200)};
-  const auto w = d.parameter<float, In, Out>("w", mmr::init::ones());
-  const auto y = mmr::linear(d.input<float, Batch, In>("x"), w);
-  const auto g = d.training_step(mmr::scale(mmr::contract<Batch, Out>(y, y), 1e-9), mmr::adamw{.clip_norm = 1});
+  mmr::declaration d{mmr::size<Batch>(16), mmr::size<Narrow>(3000), mmr::size<Wide>(4200)};
+  const auto w = d.parameter<float, Narrow, Wide>("w", mmr::init::ones());
+  const auto y = mmr::linear(d.input<float, Batch, Narrow>("x"), w);
+  const auto g = d.training_step(mmr::scale(mmr::contract<Batch, Wide>(y, y), 1e-9), mmr::adamw{.clip_norm = 1});
   for (const auto& [spec, plan] : {std::pair{"data=1", "single"}, {"data=2", "ddp"}}) {
     INFO(plan << " on " << spec);
     const auto m = mmr::mesh::parse(spec);

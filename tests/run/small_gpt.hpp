@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <functional>
+#include <mmr/auto_parallel.hpp>
 #include <mmr/io/text.hpp>
 #include <mmr/model/gpt.hpp>
 #include <string>

@@ -6,6 +6,7 @@
 
 #include "catch.hpp"
 #include "io/scratch.hpp"
+#include "refusal.hpp"
 #include "run/sanitized.hpp"
 #include "run/small_gpt.hpp"
 
@@ -13,10 +14,6 @@ namespace {
 
 using namespace mmr_test;
 using mmr::mesh;
-
-std::string error_of(auto action) {
-  return message_of<mmr::error>(action);
-}
 
 double worst_difference(const std::vector<double>& a, const std::vector<double>& b) {
   double worst = a.size() == b.size() ? 0 : 1e300;
@@ -185,7 +182,7 @@ TEST_CASE("a run resumes under another plan and number of ranks with the losses 
   }
   SECTION("a file that is no checkpoint of this model gives one error on any rank") {
     const auto refused = [&](const std::filesystem::path& at) {
-      return error_of([&] { r.run(r.four, "zero3", 1, load(at)); });
+      return refusal([&] { r.run(r.four, "zero3", 1, load(at)); });
     };
     const auto content = mmr::read_text_file(path);
     const auto bad = dir / "bad.safetensors";
@@ -245,14 +242,14 @@ TEST_CASE("a checkpoint that does not fit on the disk leaves nothing behind, and
       const auto p = make_plan(r.g, m, plan);
       {
         const full_disk full(static_cast<rlim_t>(limit));
-        problem = error_of([&] { losses(saved, r.g, m, p, 1, {}, save(path)); });
+        problem = refusal([&] { losses(saved, r.g, m, p, 1, {}, save(path)); });
       }
       CHECK_THAT(problem, contains("rank 0") && contains("cannot write") && contains("safetensors"));
       CHECK(dir.files() == 2);
       CHECK(mmr::read_text_file(path) == before);
       CHECK(mmr::read_text_file(mmr::optimizer_path(path)) == optimizer_before);
     }
-  CHECK_THAT(error_of([&] { r.run(r.three, "zero1", 0, {}, save(dir / "no-such-folder/model.safetensors")); }),
+  CHECK_THAT(refusal([&] { r.run(r.three, "zero1", 0, {}, save(dir / "no-such-folder/model.safetensors")); }),
              contains("cannot write") && contains("no-such-folder"));
 }
 
@@ -286,7 +283,7 @@ TEST_CASE("what a save that is killed leaves is a pair, at every point") {
       std::string problem;
       {
         const full_disk full(static_cast<rlim_t>(weights.size() / 2));
-        problem = error_of([&] { r.run(r.one, "single", 2, load(path), save(path)); });
+        problem = refusal([&] { r.run(r.one, "single", 2, load(path), save(path)); });
       }
       CHECK_THAT(problem, contains("cannot write"));
       resumes_after(4);
@@ -328,7 +325,7 @@ TEST_CASE("values that are not finite are neither saved over a checkpoint nor lo
       const bool last = trained.run().rank() == trained.run().world().size() - 1;
       if (last) *static_cast<double*>(trained.run().data(t)) = -std::numeric_limits<double>::infinity();
     };
-    const auto problem = error_of([&] { r.run(r.three, "zero3", 1, {}, [&](trainer& trained) { spoil(trained), trained.save(path); }); });
+    const auto problem = refusal([&] { r.run(r.three, "zero3", 1, {}, [&](trainer& trained) { spoil(trained), trained.save(path); }); });
     CHECK_THAT(problem, contains("'" + name + "'") && contains("not finite after step 1") && contains("nothing is saved"));
     CHECK(dir.files() == 2);
     CHECK(mmr::read_text_file(path) == weights);
@@ -339,7 +336,7 @@ TEST_CASE("values that are not finite are neither saved over a checkpoint nor lo
     const double nan = std::numeric_limits<double>::quiet_NaN();
     std::memcpy(broken.data() + broken.size() - 3 * sizeof nan, &nan, sizeof nan);
     put(file, broken);
-    CHECK_THAT(error_of([&] { r.run(r.four, "megatron", 1, load(path)); }),
+    CHECK_THAT(refusal([&] { r.run(r.four, "megatron", 1, load(path)); }),
                contains(file.filename().string()) && contains("tensor '") && contains("not finite") && contains("file is at fault"));
     put(file, content);
   }
@@ -371,10 +368,10 @@ TEST_CASE("a head in a weights file is the embedding, or the file is refused") {
   const auto want = r.run(r.one, "single", 2, load(path));
   CHECK(worst_difference(losses_from("", 0, 257), want) <= 1e-12);
   CHECK(worst_difference(losses_from("transformer.", 0, 257), want) <= 1e-12);
-  CHECK_THAT(error_of([&] { losses_from("", 1e-9, 257); }), contains("'lm_head.weight' is not equal to 'wte.weight'") && contains("tied"));
-  CHECK_THAT(error_of([&] { losses_from("transformer.", 1, 257); }), contains("not equal to 'transformer.wte.weight'"));
-  CHECK_THAT(error_of([&] { losses_from("", 0, 256); }), contains("'lm_head.weight' is not equal"));
-  CHECK_THAT(error_of([&] { losses_from("", 0, 257, "head.weight"); }), contains("that this model does not have"));
+  CHECK_THAT(refusal([&] { losses_from("", 1e-9, 257); }), contains("'lm_head.weight' is not equal to 'wte.weight'") && contains("tied"));
+  CHECK_THAT(refusal([&] { losses_from("transformer.", 1, 257); }), contains("not equal to 'transformer.wte.weight'"));
+  CHECK_THAT(refusal([&] { losses_from("", 0, 256); }), contains("'lm_head.weight' is not equal"));
+  CHECK_THAT(refusal([&] { losses_from("", 0, 257, "head.weight"); }), contains("that this model does not have"));
 }
 
 TEST_CASE("optimizer state of other settings says that it may be left out, which is true") {
@@ -388,8 +385,8 @@ TEST_CASE("optimizer state of other settings says that it may be left out, which
     const auto g = mmr::gpt::training_graph<double>(shorter, optimizer);
     return losses(shorter, g, r.one, make_plan(g, r.one, "single"), 1, load(path));
   };
-  CHECK_THAT(error_of([&] { resume(mmr::adamw{}); }), contains("or remove") && contains("model.optimizer.safetensors"));
-  CHECK_THAT(error_of([&] { resume(mmr::sgd{}); }), contains("or remove") && contains("model.optimizer.safetensors"));
+  CHECK_THAT(refusal([&] { resume(mmr::adamw{}); }), contains("or remove") && contains("model.optimizer.safetensors"));
+  CHECK_THAT(refusal([&] { resume(mmr::sgd{}); }), contains("or remove") && contains("model.optimizer.safetensors"));
   std::filesystem::remove(mmr::optimizer_path(path));
   CHECK(resume(mmr::adamw{}).size() == 1);
   CHECK(resume(mmr::sgd{}).size() == 1);
@@ -400,7 +397,7 @@ TEST_CASE("optimizer state is not replaced where the weights beside it cannot be
   const resumable r;
   const auto path = dir / "model.safetensors";
   std::filesystem::create_directory(path);  // weights cannot have this name; the optimizer's file could
-  CHECK_THAT(error_of([&] { r.run(r.three, "zero1", 1, {}, save(path)); }), contains("it is a folder"));
+  CHECK_THAT(refusal([&] { r.run(r.three, "zero1", 1, {}, save(path)); }), contains("it is a folder"));
   CHECK(dir.files() == 1);
 }
 
@@ -418,7 +415,7 @@ failed_run failing(const mmr::gpt::config& c, const mmr::graph& g, const mesh& m
                    double peak_rate, const std::function<void(trainer&, int step)>& sabotage) {
   failed_run f;
   const auto p = make_plan(g, m, plan);
-  f.problem = error_of([&] {
+  f.problem = refusal([&] {
     mmr::run_ranks(m.rank_count(), [&](mmr::thread_communicator& world) {
       trainer t(g, m, p, world, 17);
       const auto fill = feed(c);
@@ -529,7 +526,7 @@ TEST_CASE("what one rank throws ends all ranks with that error") {
   r.fixed.split("fragile", "rows", "data");
   const auto p = mmr::planner(g, m).make(r);
   const auto run = [&](int ranks, bool bad_filler) {
-    return error_of([&] {
+    return refusal([&] {
       mmr::run_ranks(ranks, [&](mmr::thread_communicator& world) {
         trainer t(g, m, p, world, 1);
         const mmr::input_filler fill = [&](const mmr::tensor_info&, std::span<const mmr::interval> box,

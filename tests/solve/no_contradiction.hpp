@@ -19,6 +19,7 @@ struct answered {
 inline void no_contradiction(const mmr::solve::problem& p, double seconds,
                              const std::vector<double>& beyond = {-0.001, 0.0, 0.0005, 0.002, 0.01, 0.05, 0.3}) {
   using namespace mmr::solve;
+  using mmr::solve::goal;
   std::vector<answered> all;
   const auto ask = [&](request r, const std::vector<int>& start = {}) {
     r.seconds = seconds;

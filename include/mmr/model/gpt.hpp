@@ -2,7 +2,7 @@
 // and layouts are those of Hugging Face's GPT2LMHeadModel.
 #pragma once
 
-#include <mmr/auto_parallel.hpp>
+#include <mmr/declare.hpp>
 #include <mmr/model/layers.hpp>
 #include <mmr/model/stored_attention.hpp>
 

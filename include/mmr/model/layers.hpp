@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cstdint>
-#include <mmr/auto_parallel.hpp>
+#include <mmr/declare.hpp>
 #include <string>
 
 namespace mmr::model {

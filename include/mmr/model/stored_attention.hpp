@@ -4,7 +4,7 @@
 #pragma once
 
 #include <cmath>
-#include <mmr/auto_parallel.hpp>
+#include <mmr/declare.hpp>
 #include <optional>
 
 namespace mmr {

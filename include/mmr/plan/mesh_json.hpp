@@ -23,27 +23,27 @@ struct range {
   double least, most;
   const char* unit;
 };
-inline constexpr range flop_range{1e6, 1e18, "flop/s"};
-inline constexpr range byte_range{1e6, 1e16, "bytes/s"};
-inline constexpr range second_range{1e-12, 10, "s"};
-inline constexpr range per_byte_range{1e-16, 1e-5, "s a byte"};
+inline constexpr range plausible_flops{1e6, 1e18, "flop/s"};
+inline constexpr range plausible_bandwidth{1e6, 1e16, "bytes/s"};
+inline constexpr range plausible_latency{1e-12, 10, "s"};
+inline constexpr range plausible_seconds_per_byte{1e-16, 1e-5, "s a byte"};
 
 /// Calls see(key, value, range) for each constant of a device or of a link, in the order of the file.
 template <class Rates, class See>
 void see_rates(Rates& r, See see) {
-  see("float64", r.f64, flop_range);
-  see("float32", r.f32, flop_range);
-  see("bfloat16", r.bf16, flop_range);
+  see("float64", r.f64, plausible_flops);
+  see("float32", r.f32, plausible_flops);
+  see("bfloat16", r.bf16, plausible_flops);
 }
 template <class Device, class See>
 void see_device(Device& d, See see) {
-  see("memory_bytes_per_second", d.memory_bytes, byte_range);
-  see("launch_seconds", d.launch, second_range);
+  see("memory_bytes_per_second", d.memory_bytes, plausible_bandwidth);
+  see("launch_seconds", d.launch, plausible_latency);
 }
 template <class Axis, class See>
 void see_link(Axis& a, See see) {
-  see("latency_seconds", a.latency, second_range);
-  see("seconds_per_byte", a.seconds_per_byte, per_byte_range);
+  see("latency_seconds", a.latency, plausible_latency);
+  see("seconds_per_byte", a.seconds_per_byte, plausible_seconds_per_byte);
 }
 
 /// Fails with why(...) where a value lies outside its range; a value that is no number does.

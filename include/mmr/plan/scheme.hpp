@@ -3,6 +3,7 @@
 #pragma once
 
 #include <mmr/plan/formulate.hpp>
+#include <mmr/plan/scheme_axes.hpp>
 
 #include <algorithm>
 #include <array>
@@ -11,14 +12,6 @@
 #include <vector>
 
 namespace mmr {
-
-/// Which axes of a model the fixed schemes split: `batch` for data parallelism, `sequence` and `tensor` for Megatron-LM.
-struct scheme_axes {
-  std::string batch = "batch";
-  std::vector<std::string> sequence = std::vector<std::string>(1, "seq");  // a list in braces crashes GCC 12 at make({})
-  std::vector<std::string> tensor;
-  friend bool operator==(const scheme_axes&, const scheme_axes&) = default;
-};
 
 /// Megatron-LM's with "-zero1" are those with its distributed optimizer: the update is split over data parallelism too.
 inline constexpr std::array<std::string_view, 9> scheme_names = {

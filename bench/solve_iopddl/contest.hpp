@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <mmr/io/file.hpp>
 #include <mmr/solve/problem.hpp>
 #include <mmr/tensor/error.hpp>
 #include <mmr/tensor/json.hpp>
@@ -52,6 +53,7 @@ struct instance {
 
 /// The text of a file, unpacked where it is gzip. Throws mmr::error where it cannot be read or is damaged.
 inline std::string unpacked(const std::string& path) {
+  const mmr::input_file regular(path);  // says what is wrong with folders, devices and what is not there
   struct handle {
     gzFile file;
     ~handle() { gzclose(file); }
@@ -213,11 +215,11 @@ inline byte_unit unit_of(const instance& from) {
     for (const auto& change : changes) peak = std::max(peak, held += change.second);
     return peak;
   };
-  constexpr wide room = std::int64_t{1} << 60;
+  constexpr wide room = std::int64_t{1} << 60, exact = 9'000'000'000'000'000;  // the solver sums some as doubles
   byte_unit unit;
-  if (!from.usage_limit || most(unit) <= room) return unit;
+  if (!from.usage_limit || most(unit) <= exact) return unit;
   unit.drops_what_breaks = true;
-  if (most(unit) <= room) return unit;
+  if (most(unit) <= exact) return unit;
   std::int64_t divisor = 0;
   for (const auto& node : from.usages)
     for (const auto bytes : node) divisor = std::gcd(divisor, bytes);

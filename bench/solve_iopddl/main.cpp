@@ -40,7 +40,7 @@ int run(const std::string& file, double seconds, double work, std::uint64_t seed
     if (!cost || (best && *cost >= *best)) return;
     best = cost;
     std::printf("%8.2f s  cost %20s  bound %20.0f  gap %7.3f %%\n", elapsed(), contest::text_of(*cost).c_str(),
-                std::ceil(bound_of(r) - 1e-6 * std::max(1.0, bound_of(r) * 1e-9)),
+                0.0 + std::ceil(bound_of(r) - 1e-6 * std::max(1.0, bound_of(r) * 1e-9)),
                 100 * (static_cast<double>(*cost) - bound_of(r)) / std::max(1.0, static_cast<double>(*cost)));
     std::fflush(stdout);
   };

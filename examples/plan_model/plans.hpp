@@ -8,6 +8,8 @@
 #include <mmr/plan/front.hpp>
 
 #include <chrono>
+#include <limits>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,10 +22,11 @@ struct planned {
 };
 
 inline std::string asked_name(const options& o) {
-  auto name = o.objective;
-  if (o.slowdown) name += ", slowdown " + mmr::detail::three_digits(*o.slowdown);
-  if (!o.budget.empty()) name += ", budget " + o.budget;
-  return name;
+  std::ostringstream name;
+  name << o.objective;
+  if (o.slowdown) name << ", slowdown " << *o.slowdown;
+  if (!o.budget.empty()) name << ", budget " << o.budget;
+  return name.str();
 }
 
 /// The fastest plan whose arena a device holds. A budget bounds what is live, and the arena is a little larger: it is
@@ -43,6 +46,23 @@ inline std::optional<mmr::plan> fastest_that_fits(mmr::planner& planner, mmr::pl
     }
   }
   return std::nullopt;
+}
+
+/// A plan that is not proved gives way to one of `others` that is better in the same goal and keeps the same limits.
+inline void give_way(mmr::plan& p, std::int64_t most_bytes, double most_seconds, const std::vector<mmr::plan>& others) {
+  const auto rank = [&](const mmr::plan& x) {
+    const auto bytes = static_cast<double>(mmr::peak_bytes(x));
+    return p.minimised == mmr::goal::memory ? std::pair(bytes, x.step_seconds) : std::pair(x.step_seconds, bytes);
+  };
+  for (const auto& other : others) {
+    if (p.proved || mmr::peak_bytes(other) > most_bytes || other.step_seconds > most_seconds || rank(other) >= rank(p)) continue;
+    p.least = p.least && rank(other).first >= rank(p).first;
+    p.strategies = other.strategies;
+    p.per_rank = other.per_rank;
+    p.step_seconds = other.step_seconds;
+    p.compute_seconds = other.compute_seconds;
+    p.sent_bytes = other.sent_bytes;
+  }
 }
 
 inline planned make_plans(const options& o, mmr::planner& planner, const mmr::scheme_axes& axes, const mmr::memory_limit& limit) {
@@ -70,11 +90,8 @@ inline planned make_plans(const options& o, mmr::planner& planner, const mmr::sc
     bar.update(++done, ends.back().name);
   }
   out.asked = bounded ? planner.make(asked) : asked.minimise == mmr::goal::memory ? ends.front() : ends.back();
-  out.asked.name = asked_name(o);
-  bar.update(++done, out.asked.name);
-  out.table.push_back(out.asked);
-  for (const auto& end : ends)
-    if (bounded || end.minimised != asked.minimise) out.table.push_back(end);
+  bar.update(++done, asked_name(o));
+  std::vector<mmr::plan> others;
   // There are many of them, and any is better than none.
   r.work = o.solve_work / 10;
   const auto before = done;
@@ -84,15 +101,31 @@ inline planned make_plans(const options& o, mmr::planner& planner, const mmr::sc
   if (limit.bytes() > 0 && !limit.kept_by(ends.back()).value_or(true) && limit.kept_by(ends.front()).value_or(true))
     if (auto p = fastest_that_fits(planner, r, limit)) {
       p->name = "time, fits";
-      out.table.push_back(std::move(*p));
+      others.push_back(std::move(*p));
     }
   bar.update(++done, "the fastest that fits");
   for (const auto& name : names) {
     auto q = r;
     q.scheme = name;
-    out.table.push_back(planner.make(q));
+    others.push_back(planner.make(q));
     bar.update(++done, name);
   }
+  // What was found later, for another question, may be better than what the work of a question came to.
+  auto known = others;
+  known.insert(known.end(), out.front.begin(), out.front.end());
+  known.insert(known.end(), ends.begin(), ends.end());
+  known.push_back(out.asked);
+  constexpr auto any = std::numeric_limits<double>::infinity();
+  const double most_seconds = o.slowdown ? (1 + *o.slowdown) * ends.back().step_seconds : any;
+  give_way(out.asked, asked.budget.value_or(mmr::solve::no_peak_limit), most_seconds, known);
+  for (auto& end : ends) give_way(end, mmr::solve::no_peak_limit, any, known);
+  out.front = mmr::undominated(std::move(known));
+
+  out.asked.name = asked_name(o);
+  out.table.push_back(out.asked);
+  for (const auto& end : ends)
+    if (bounded || end.minimised != asked.minimise) out.table.push_back(end);
+  out.table.insert(out.table.end(), others.begin(), others.end());
   out.seconds = std::chrono::duration<double>(clock::now() - begin).count();
   return out;
 }

@@ -145,7 +145,7 @@ class input_file {
 /// is no regular file (a pipe, a device), or that is where standard output or error goes, is written directly.
 class atomic_file {
  public:
-  explicit atomic_file(const std::filesystem::path& path) : path_(path) {
+  explicit atomic_file(const std::filesystem::path& path) : path_(path == "-" ? "/dev/stdout" : path) {
     struct stat info {};
     const bool exists = ::stat(path_.c_str(), &info) == 0;
     if (exists && S_ISDIR(info.st_mode)) fail("cannot write ", path_, ": it is a folder; name a file");

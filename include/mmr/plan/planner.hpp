@@ -180,7 +180,7 @@ class planner {
         x.bound = x.choice.empty() ? 0 : bound_apart(*owner.s_, owner.allowed(r), f, q, x);
         return x;
       };
-      if (split) return ask_bounded(share);
+      if (split) return for_peak_within(cost_limit, ask_bounded(share), q);
       const bool for_cost = goal == solve::goal::cost;
       const auto alike = ask_bounded(share);
       const auto value = for_cost ? alike.cost : static_cast<double>(alike.peak);
@@ -189,9 +189,27 @@ class planner {
       const bool repeats = f.choices.size() < f.groups.size();
       if (!far || !repeats || !(solve::limits_both(q) || alike.outcome == solve::status::optimal)) return alike;
       split_layers();
-      auto closer = ask_bounded(share);
+      auto closer = for_peak_within(cost_limit, ask_bounded(share), q);
       closer.bound = std::max(closer.bound, alike.bound);
       return closer;
+    }
+    /// Costs under a budget are searched better than peaks under a limit on the cost, as prices tell costs apart: where a peak
+    /// stays far from its bound, budgets between the two are asked for the least cost.
+    answer for_peak_within(double cost_limit, answer x, const solve::request& q) {
+      constexpr double near = 0.02;
+      constexpr int most_tries = 5;
+      if (q.minimise != solve::goal::peak || !solve::limits_both(q) || x.choice.empty() || x.outcome == solve::status::optimal) return x;
+      double low = x.bound;
+      for (int i = 0; i < most_tries && static_cast<double>(x.peak) > (1 + near) * low; ++i) {
+        const double middle = (low + static_cast<double>(x.peak)) / 2;
+        auto less = ask(0.1, solve::goal::cost, cost_limit, static_cast<std::int64_t>(middle));
+        if (less.choice.empty()) {
+          low = middle;
+          continue;
+        }
+        x.choice = less.choice, x.strategies = less.strategies, x.cost = less.cost, x.peak = less.peak;
+      }
+      return x;
     }
     std::int64_t budget() const { return r.budget.value_or(solve::no_peak_limit); }
 
@@ -200,8 +218,13 @@ class planner {
       const auto fastest = slower ? found(ask_closer(0.3, solve::goal::cost, solve::infinity, solve::no_peak_limit)) : answer{};
       const bool fastest_proved = !slower || fastest.outcome == solve::status::optimal;
       const auto limit = slower ? (1 + *r.slowdown) * fastest.cost : solve::infinity;
-      const auto peak = found(ask_closer(0.7, solve::goal::peak, limit, solve::no_peak_limit));
-      if (peak.peak > budget()) slower ? refuse_within_slowdown(peak, fastest) : refuse(peak, "");
+      auto peak = found(ask_closer(0.7, solve::goal::peak, limit, solve::no_peak_limit));
+      if (peak.peak > budget() && !slower) refuse(peak, "");
+      if (peak.peak > budget()) {
+        const auto quickest = quickest_within_budget(" at any slowdown");
+        if (quickest.cost > limit * (1 + solve::cost_tolerance)) refuse_within_slowdown(peak, fastest, quickest);
+        peak = found(ask_closer(0.7, solve::goal::peak, limit, solve::no_peak_limit));  // now that one is known
+      }
       // Among the plans of least memory, the quickest.
       const auto quick = ask(1, solve::goal::cost, limit, peak.peak);
       std::ostringstream words;
@@ -295,8 +318,7 @@ class planner {
       return blamed.empty() ? "; the budget clashes with several of the pins, without which it is kept" : blamed;
     }
 
-    [[noreturn]] void refuse_within_slowdown(const answer& least, const answer& fastest) {
-      const auto slower = quickest_within_budget(" at any slowdown");
+    [[noreturn]] void refuse_within_slowdown(const answer& least, const answer& fastest, const answer& slower) const {
       std::ostringstream within, or_else;
       within << " within the slowdown of " << *r.slowdown;
       // Rounded up, so that it will do.

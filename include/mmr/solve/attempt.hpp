@@ -141,7 +141,10 @@ class attempt {
     out_.choice = choice;
     out_.cost = e.cost;
     out_.peak = e.peak;
-    if (r_.on_better) r_.on_better(out_);
+    if (!r_.on_better) return;
+    auto told = out_;
+    told.bound = std::min(told.bound, whole_bound_);
+    r_.on_better(told);
   }
 
   /// Judges a choice of the small problem; gives its evaluation there.
@@ -231,6 +234,7 @@ class attempt {
   meter meter_;
   double original_reads_, small_reads_ = 0;  // of evaluating a choice
   result out_;
+  double whole_bound_ = infinity;  // on all choices, while this attempt looks at a part of them
   bool infeasible_ = false;  // nothing is news any more: the best choice so far is optimal, or there is none
   double unit_ = 1, constant_ = 0, ceiling_ = infinity;
   problem small_;

@@ -48,6 +48,8 @@ class minimiser : public priced_attempt {
     out_.reduced = size_of(small_);
     first_prices();
     tell_prices();
+    if (out_.choice.empty() && limits_both(r_) && !spend_.first_only) begin();
+    if (done() || meter_.over()) return closed();
     if (for_cost_ && r_.peak_limit < no_peak_limit && strategies_left_ > many_strategies) climb();
     if (done() || meter_.over()) return closed();
     for (int round = 0; round < 6; ++round) {
@@ -83,6 +85,26 @@ class minimiser : public priced_attempt {
   static constexpr int many_strategies = 20000;
   static constexpr std::size_t freed_nodes = 700;  // of a neighbourhood: chosen anew in about a second
   static constexpr double turn_of_states = 256;    // a search looks at its meter after so many states
+
+  // --- a first choice
+  // --------------------------------------------------------------------------------------------------------------
+
+  /// Some choice within both limits: what comes later improves on one more often than it finds one. Costs are rounded from
+  /// prices of all steps, with bytes in mind; peaks begin at the least cost.
+  void begin() {
+    constexpr int most_passes = 60, passes_a_rounding = 5;
+    const auto limit = for_cost_ ? r_.peak_limit : no_peak_limit;
+    price_ascent ascent(small_, limit, {});
+    cost_descent descent(small_, limit);
+    for (int i = 1; i <= most_passes && out_.choice.empty() && !meter_.over(); ++i) {
+      charge_passes(1);
+      if (!ascent.iterate(most_cost() - constant_, infinity)) return;
+      if (i > 1 && i % passes_a_rounding != 0) continue;
+      const auto choice = ascent.rounded();
+      if (!choice.empty()) offer_small(descent.run(choice, stop_of_turns(small_, turn_of_costs)));
+    }
+    if (!out_.choice.empty()) polish();
+  }
 
   // --- prices of all steps
   // -------------------------------------------------------------------------------------------------
@@ -319,10 +341,12 @@ class minimiser : public priced_attempt {
     bound_by_messages(6);
     if (done()) return;
     const auto halves = split();
+    const double whole = std::min(whole_bound_, out_.bound);
     double worst = infinity;
     for (const bool side : {true, false}) {
       charge_passes(1);
       auto part = *this;
+      part.whole_bound_ = whole;
       for (std::size_t s = 0; s < halves.first.size(); ++s)
         if ((halves.first[s] != 0) != side) part.dead_[at(halves.node)][s] = 1;
       if (part.shrink() && !part.done()) part.settle(depth + 1);

@@ -99,7 +99,7 @@ struct options {
       const auto comma = std::min(compare.find(',', at), compare.size());
       auto name = compare.substr(at, comma - at);
       if (std::find(mmr::scheme_names.begin(), mmr::scheme_names.end(), name) == mmr::scheme_names.end())
-        mmr::fail("--compare: '", name, "' is no scheme; give all, none, or some of ", mmr::scheme_list(), ", with commas between");
+        mmr::fail("--compare: '", name, "' is no scheme; give all or none alone, or some of ", mmr::scheme_list(), ", with commas between");
       if (std::find(names.begin(), names.end(), name) != names.end()) mmr::fail("--compare names ", name, " twice");
       names.push_back(std::move(name));
       at = comma + 1;

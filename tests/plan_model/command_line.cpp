@@ -278,7 +278,7 @@ TEST_CASE("bad input gets one line, and nothing is written") {
   require_refused(s, t + "--slowdown -1", "--slowdown: '-1' is no number from 0 to 100000");
   require_refused(s, t + "--objective speed", "--objective");
   require_refused(s, t + "--precision fp16", "--precision");
-  require_refused(s, t + "--compare ddp,zero4", "'zero4' is no scheme; give all, none, or some of single, ");
+  require_refused(s, t + "--compare ddp,zero4", "'zero4' is no scheme; give all or none alone, or some of single, ");
   require_refused(s, t + "--compare ddp,ddp", "--compare names ddp twice");
   require_refused(s, "--model vit-b --seq 12", "--seq is of models that read sequences");
   require_refused(s, t + "--calibration " + (s / "none.json"), "none.json");

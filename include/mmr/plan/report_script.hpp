@@ -136,7 +136,10 @@ function drawBars(box) {
   D.classes.forEach((c, k) => legend.append(el('span', {}, [el('i', { style: 'background:' + colour(k) }), c])));
   legend.append(el('span', {}, [el('i', { style: 'background:repeating-linear-gradient(45deg,var(--soft),var(--soft) 2px,transparent 2px,transparent 4px)' }), 'redundant']));
   box.append(legend);
-  const row = 26, W = 590, L = 118, R = 74, T = 20, H = T + row * D.plans.length + 8;
+  const row = 26, W = 590, R = 74, T = 20, H = T + row * D.plans.length + 8;
+  // As wide as the longest name; the first stands in bold.
+  const most_letters = 26, shown = p => p.name.length > most_letters ? p.name.slice(0, most_letters - 1) + '\u2026' : p.name;
+  const L = 16 + Math.max(...D.plans.map((p, i) => (i === 0 ? 7.7 : 6.6) * shown(p).length));
   const totals = D.plans.map(p => p.per_device.peak_live), most = Math.max(...totals), least = Math.min(...totals);
   // Bars that would make the others too short to read are cut.
   const wanted = Math.max(...limits.map(l => l[0] * 1.15), least * 4, D.plans[0].per_device.peak_live * 1.2), cap = most > 2 * wanted ? wanted : most;
@@ -149,7 +152,7 @@ function drawBars(box) {
     const y = T + i * row + 3;
     let sum = 0;
     const g = sv('g', { style: 'cursor:pointer', click: () => choose(i), tip: summary(p) + '\n\n' + D.classes.map((c, k) => p.peak_classes[k] ? c + ' ' + bytes(p.peak_classes[k]) + (p.peak_redundant[k] ? ', redundant ' + bytes(p.peak_redundant[k]) : '') : '').filter(s => s).join('\n') });
-    g.append(sv('rect', { x: 0, y: y - 3, width: W, height: row, fill: 'transparent' }), label(L - 8, y + 14, p.name.length > 18 ? p.name.slice(0, 17) + '\u2026' : p.name, { 'text-anchor': 'end', 'font-weight': i === 0 ? 600 : 400 }));
+    g.append(sv('rect', { x: 0, y: y - 3, width: W, height: row, fill: 'transparent' }), label(L - 8, y + 14, shown(p), { 'text-anchor': 'end', 'font-weight': i === 0 ? 600 : 400 }));
     p.peak_classes.forEach((b, k) => {
       const part = (from, to, extra) => {
         const a = xs.at(Math.min(from, cap)), w = xs.at(Math.min(to, cap)) - a;

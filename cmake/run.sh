@@ -77,11 +77,11 @@ choose_compiler() {
   fi
 }
 
-# One job a core, but no more than memory holds: the largest translation units take about 1.5 GB.
+# One job a core, but no more than memory holds: the largest translation units take about 2.2 GB.
 jobs() {
   local cores memory
   cores=$(nproc 2> /dev/null || echo 2)
-  memory=$(awk '/MemAvailable/ {print int($2 / 1500000)}' /proc/meminfo 2> /dev/null || echo "$cores")
+  memory=$(awk '/MemAvailable/ {print int($2 / 2200000)}' /proc/meminfo 2> /dev/null || echo "$cores")
   [ "$memory" -ge 1 ] || memory=1
   [ "$memory" -lt "$cores" ] && echo "$memory" || echo "$cores"
 }

@@ -1,6 +1,7 @@
 // The judge of the contest and the problem handed to the solver: both count what a choice costs and holds, the one in
 // 128 bits, the other as the solver does.
 #include <mmr/solve/evaluate.hpp>
+#include <mmr/solve/solve.hpp>
 
 #include "catch.hpp"
 #include "contest/instances.hpp"
@@ -151,6 +152,10 @@ TEST_CASE("usages beyond 64 bits are held to the limit all the same") {
   CHECK(allowed(j) == 0);
   p["usage_limit"] = 24;
   CHECK(allowed(j) == 1);
+  // Nor where they fit 64 bits, but not what the solver sums exactly.
+  for (std::size_t v = 0; v < 12; ++v) p["nodes"]["usages"][v] = {1, 10'000'000'000'000'000};
+  p["usage_limit"] = 12;
+  CHECK(mmr::solve::minimise(contest::problem_of(read(j)), {}).cost == 12);
   // What no unit brings down is refused.
   for (std::size_t v = 0; v < 12; ++v) p["nodes"]["usages"][v] = {900'000'000'000'000'000, 1};
   p["usage_limit"] = 900'000'000'000'000'000;

@@ -141,6 +141,25 @@ TEST_CASE("a budget refused within a slowdown says which slowdown would do") {
   CHECK_THAT(never, contains(" bytes a rank at any slowdown: the least that would do is " + std::to_string(least)));
 }
 
+TEST_CASE("the slowdown that a refusal advises is more than the one asked for") {
+  const auto g = demo(3);
+  const auto m = mmr::mesh::parse("data=2,model=2");
+  const auto ends = [&](goal minimise) { return mmr::planner(g, m).make({.minimise = minimise, .axes = gpt_axes(), .work = 1e7}); };
+  const auto lean = mmr::peak_bytes(ends(goal::memory)), quick = mmr::peak_bytes(ends(goal::time));
+  for (const double work : {1e5, 1e6})
+    for (const double share : {0.1, 0.3, 0.6})
+      for (const double slowdown : {0.1, 0.3}) {
+        const auto budget = lean + static_cast<std::int64_t>(share * static_cast<double>(quick - lean));
+        INFO("work " << work << ", budget " << budget << ", slowdown " << slowdown);
+        const auto why = refusal([&] {
+          const auto p = mmr::planner(g, m).make({.slowdown = slowdown, .budget = budget, .axes = gpt_axes(), .work = work});
+          CHECK(mmr::peak_bytes(p) <= budget);
+        });
+        if (why.find("or allow a slowdown of ") != std::string::npos)
+          CHECK(number_after(why, "or allow a slowdown of ") > slowdown);
+      }
+}
+
 TEST_CASE("no bound is above the value that it bounds") {
   for (const std::int64_t embed : {24, 30, 64}) {
     const auto g = gpt({.layers = 2, .heads = 2, .embed = embed, .seq = 20, .batch = 5, .vocab = 301});

@@ -198,6 +198,30 @@ TEST_CASE("what is printed, saved and drawn are the same figures, twice the same
   CHECK(std::regex_replace(page, times, "") == std::regex_replace(read(s / "b.html"), times, ""));
 }
 
+TEST_CASE("no row loses to another in what it was asked, however little the work") {
+  const scratch s;
+  for (const char* work : {"1e5", "1e6", "1e7"}) {
+    const auto a = plan_model(s, tiny(s) + "--mesh data=2,model=3 --device cpu-rank --batch 6 --compare all --front 2 --slowdown 0.02 --solve-work " +
+                                     work + " --json -");
+    CAPTURE(work, a.err);
+    REQUIRE(a.status == 0);
+    CHECK(s.files() == 1);  // the model's own
+    const auto j = nlohmann::json::parse(a.out.substr(a.out.find("\n{") + 1));
+    const auto peak = [](const nlohmann::json& p) { return p["per_device"]["peak_live"].get<std::int64_t>(); };
+    const auto step = [](const nlohmann::json& p) { return p["step_time_s"].get<double>(); };
+    for (const auto& p : j["plans"])
+      for (const auto& q : j["plans"]) {
+        CAPTURE(p["name"], q["name"]);
+        if (p["name"] == "memory") CHECK(peak(p) <= peak(q));
+        if (p["name"] == "time") CHECK(step(p) <= step(q));
+      }
+    for (const auto& q : j["plans"])
+      CHECK(std::any_of(j["front"].begin(), j["front"].end(), [&](const auto& f) {
+        return f["peak_live"].template get<std::int64_t>() <= peak(q) && step(f) <= step(q);
+      }));
+  }
+}
+
 TEST_CASE("every family is planned, in both precisions, with recomputation") {
   const scratch s;
   const std::string models[] = {

@@ -215,7 +215,7 @@ inline byte_unit unit_of(const instance& from) {
     for (const auto& change : changes) peak = std::max(peak, held += change.second);
     return peak;
   };
-  constexpr wide room = std::int64_t{1} << 60, exact = 9'000'000'000'000'000;  // the solver sums some as doubles
+  constexpr wide room = std::int64_t{1} << 60, exact = static_cast<std::int64_t>(mmr::solve::most_exact);
   byte_unit unit;
   if (!from.usage_limit || most(unit) <= exact) return unit;
   unit.drops_what_breaks = true;

@@ -4,9 +4,9 @@
 #include "../common/command_line.hpp"
 #include "../common/graphs/graphs.hpp"
 
-#include <mmr/auto_parallel.hpp>
 #include <mmr/io/format.hpp>
 #include <mmr/model/config_json.hpp>
+#include <mmr/plan/scheme.hpp>
 
 #include <algorithm>
 #include <optional>

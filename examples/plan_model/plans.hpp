@@ -8,7 +8,6 @@
 #include <mmr/plan/front.hpp>
 
 #include <chrono>
-#include <limits>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -115,10 +114,9 @@ inline planned make_plans(const options& o, mmr::planner& planner, const mmr::sc
   known.insert(known.end(), out.front.begin(), out.front.end());
   known.insert(known.end(), ends.begin(), ends.end());
   known.push_back(out.asked);
-  constexpr auto any = std::numeric_limits<double>::infinity();
-  const double most_seconds = o.slowdown ? (1 + *o.slowdown) * ends.back().step_seconds : any;
+  const double most_seconds = o.slowdown ? (1 + *o.slowdown) * ends.back().step_seconds : mmr::solve::infinity;
   give_way(out.asked, asked.budget.value_or(mmr::solve::no_peak_limit), most_seconds, known);
-  for (auto& end : ends) give_way(end, mmr::solve::no_peak_limit, any, known);
+  for (auto& end : ends) give_way(end, mmr::solve::no_peak_limit, mmr::solve::infinity, known);
   out.front = mmr::undominated(std::move(known));
 
   out.asked.name = asked_name(o);

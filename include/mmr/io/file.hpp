@@ -142,7 +142,8 @@ class input_file {
 /// A file that appears under its name only when `commit` succeeds; before that, and after any error, the target is as
 /// it was and no temporary file is left. What a killed process left is removed by the next that writes the same target.
 /// A symbolic link is followed, not replaced; permissions of a file that is replaced are kept. A target that exists and
-/// is no regular file (a pipe, a device), or that is where standard output or error goes, is written directly.
+/// is no regular file (a pipe, a device), or that is where standard output or error goes, is written directly; "-" is
+/// standard output.
 class atomic_file {
  public:
   explicit atomic_file(const std::filesystem::path& path) : path_(path == "-" ? "/dev/stdout" : path) {

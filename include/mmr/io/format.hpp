@@ -76,8 +76,8 @@ inline std::uint64_t parse_bytes(std::string_view text) {
     factor = std::pow(rest.starts_with('i') ? 1024.0 : 1000.0, static_cast<double>(power + 1));
   }
   const double bytes = value * factor;
-  if (bytes > 9e18 && std::isfinite(bytes)) fail("'", text, "' is more than can be counted: give at most 9e18 bytes");
-  if (!(bytes >= 1) || !std::isfinite(bytes)) refuse();
+  if (!(bytes >= 1) || std::isinf(bytes)) refuse();
+  if (bytes > 9e18) fail("'", text, "' is more than can be counted: give at most 9e18 bytes");
   return static_cast<std::uint64_t>(bytes);
 }
 

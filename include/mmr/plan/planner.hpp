@@ -180,7 +180,7 @@ class planner {
         x.bound = x.choice.empty() ? 0 : bound_apart(*owner.s_, owner.allowed(r), f, q, x);
         return x;
       };
-      if (split) return for_peak_within(cost_limit, ask_bounded(share), q);
+      if (split) return by_budgets_between(ask_bounded(share), q);
       const bool for_cost = goal == solve::goal::cost;
       const auto alike = ask_bounded(share);
       const auto value = for_cost ? alike.cost : static_cast<double>(alike.peak);
@@ -189,20 +189,20 @@ class planner {
       const bool repeats = f.choices.size() < f.groups.size();
       if (!far || !repeats || !(solve::limits_both(q) || alike.outcome == solve::status::optimal)) return alike;
       split_layers();
-      auto closer = for_peak_within(cost_limit, ask_bounded(share), q);
+      auto closer = by_budgets_between(ask_bounded(share), q);
       closer.bound = std::max(closer.bound, alike.bound);
       return closer;
     }
     /// Costs under a budget are searched better than peaks under a limit on the cost, as prices tell costs apart: where a peak
     /// stays far from its bound, budgets between the two are asked for the least cost.
-    answer for_peak_within(double cost_limit, answer x, const solve::request& q) {
+    answer by_budgets_between(answer x, const solve::request& q) {
       constexpr double near = 0.02;
       constexpr int most_tries = 5;
       if (q.minimise != solve::goal::peak || !solve::limits_both(q) || x.choice.empty() || x.outcome == solve::status::optimal) return x;
       double low = x.bound;
       for (int i = 0; i < most_tries && static_cast<double>(x.peak) > (1 + near) * low; ++i) {
         const double middle = (low + static_cast<double>(x.peak)) / 2;
-        auto less = ask(0.1, solve::goal::cost, cost_limit, static_cast<std::int64_t>(middle));
+        const auto less = ask(0.1, solve::goal::cost, q.cost_limit, static_cast<std::int64_t>(middle));
         if (less.choice.empty()) {
           low = middle;
           continue;
@@ -219,8 +219,8 @@ class planner {
       const bool fastest_proved = !slower || fastest.outcome == solve::status::optimal;
       const auto limit = slower ? (1 + *r.slowdown) * fastest.cost : solve::infinity;
       auto peak = found(ask_closer(0.7, solve::goal::peak, limit, solve::no_peak_limit));
-      if (peak.peak > budget() && !slower) refuse(peak, "");
       if (peak.peak > budget()) {
+        if (!slower) refuse(peak, "");
         const auto quickest = quickest_within_budget(" at any slowdown");
         if (quickest.cost > limit * (1 + solve::cost_tolerance)) refuse_within_slowdown(peak, fastest, quickest);
         peak = found(ask_closer(0.7, solve::goal::peak, limit, solve::no_peak_limit));  // now that one is known

@@ -46,7 +46,7 @@ inline bool has_whole_costs(const problem& p) {
     return true;
   };
   return std::all_of(p.nodes.begin(), p.nodes.end(), [&](const node& n) { return whole(n.cost); }) &&
-         std::all_of(p.edges.begin(), p.edges.end(), [&](const edge& e) { return whole(e.cost); }) && most < 9e15;
+         std::all_of(p.edges.begin(), p.edges.end(), [&](const edge& e) { return whole(e.cost); }) && most < most_exact;
 }
 
 /// How far to go. A probe on the way of another search stops at its first choice and keeps few states.
@@ -187,7 +187,7 @@ class attempt {
 
   /// The greatest peak that is still of interest.
   std::int64_t peak_room() const {
-    return for_cost_ || !(target() < 9e15) ? r_.peak_limit : static_cast<std::int64_t>(target());
+    return for_cost_ || !(target() < most_exact) ? r_.peak_limit : static_cast<std::int64_t>(target());
   }
 
   /// Bytes are summed as doubles on the way, exactly up to 2^53.
@@ -208,7 +208,7 @@ class attempt {
       held += change[t];
       sum = std::max(sum, held + (small_.base.empty() ? 0.0 : static_cast<double>(small_.base[t])));
     }
-    if (sum > 9e15)
+    if (sum > most_exact)
       fail("the byte counts of this problem add up to ", sum,
            " at a step, beyond the 9e15 that are exact; use larger units");
   }

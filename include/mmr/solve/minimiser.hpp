@@ -48,9 +48,10 @@ class minimiser : public priced_attempt {
     out_.reduced = size_of(small_);
     first_prices();
     tell_prices();
-    if (out_.choice.empty() && limits_both(r_) && !spend_.first_only) begin();
-    if (done() || meter_.over()) return closed();
-    if (for_cost_ && r_.peak_limit < no_peak_limit && strategies_left_ > many_strategies) climb();
+    if (for_cost_ && limits_both(r_) && strategies_left_ > many_strategies)
+      climb();
+    else if (out_.choice.empty() && limits_both(r_) && !spend_.first_only)
+      begin();
     if (done() || meter_.over()) return closed();
     for (int round = 0; round < 6; ++round) {
       if (done()) return closed();
@@ -89,16 +90,17 @@ class minimiser : public priced_attempt {
   // --- a first choice
   // --------------------------------------------------------------------------------------------------------------
 
-  /// Some choice within both limits: what comes later improves on one more often than it finds one. Costs are rounded from
-  /// prices of all steps, with bytes in mind; peaks begin at the least cost.
+  /// Some choice within both limits, for problems that climb() leaves alone: what comes later improves on one more often
+  /// than it finds one. Costs are rounded from prices of all steps, with bytes in mind; peaks begin at the least cost.
   void begin() {
     constexpr int most_passes = 60, passes_a_rounding = 5;
     const auto limit = for_cost_ ? r_.peak_limit : no_peak_limit;
     price_ascent ascent(small_, limit, {});
     cost_descent descent(small_, limit);
+    const double above = most_cost() - constant_;
     for (int i = 1; i <= most_passes && out_.choice.empty() && !meter_.over(); ++i) {
       charge_passes(1);
-      if (!ascent.iterate(most_cost() - constant_, infinity)) return;
+      if (!ascent.iterate(above, infinity)) return;
       if (i > 1 && i % passes_a_rounding != 0) continue;
       const auto choice = ascent.rounded();
       if (!choice.empty()) offer_small(descent.run(choice, stop_of_turns(small_, turn_of_costs)));

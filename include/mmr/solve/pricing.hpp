@@ -64,7 +64,7 @@ class priced_attempt : public attempt {
   /// Halves the gap between the bound and the best peak as long as what a limit leaves of the problem says that no
   /// choice is within it.
   void rule_out_peaks() {
-    if (!spend_.tightening || !(target() < 9e15)) return;
+    if (!spend_.tightening || !(target() < most_exact)) return;
     const auto unit = static_cast<std::int64_t>(unit_);
     auto high = static_cast<std::int64_t>(target()) / unit * unit, limit = high;  // first: is there anything better?
     tightened wide;  // what the lowest limit leaves that was not ruled out

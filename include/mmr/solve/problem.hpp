@@ -15,6 +15,7 @@
 namespace mmr::solve {
 
 inline constexpr double infinity = std::numeric_limits<double>::infinity();
+inline constexpr double most_exact = 9e15;  ///< whole numbers add up exactly as doubles up to here, a little below 2^53
 
 /// Bytes held by a node during the steps [begin, end): `bytes[s]` under strategy s. An empty interval holds nothing.
 struct use {

@@ -10,26 +10,20 @@
 #include <vector>
 
 #include "mmr/solve/ascent.hpp"
-#include "mmr/solve/cbc.hpp"
 #include "mmr/solve/cost_descent.hpp"
-#include "mmr/solve/diffusion.hpp"
-#include "mmr/solve/elimination.hpp"
 #include "mmr/solve/evaluate.hpp"
 #include "mmr/solve/neighbourhood.hpp"
-#include "mmr/solve/pricing.hpp"
 #include "mmr/solve/problem.hpp"
+#include "mmr/solve/proving.hpp"
 #include "mmr/solve/reduce.hpp"
-#include "mmr/solve/resource.hpp"
 #include "mmr/solve/result.hpp"
-#include "mmr/solve/search.hpp"
-#include "mmr/solve/split.hpp"
 
 namespace mmr::solve::detail {
 
 /// An attempt from its beginning to its answer.
-class minimiser : public priced_attempt {
+class minimiser : public proving_attempt {
  public:
-  minimiser(const problem& p, const request& r, const effort& spend = {}) : priced_attempt(p, r, spend) {}
+  minimiser(const problem& p, const request& r, const effort& spend = {}) : proving_attempt(p, r, spend) {}
 
   result run(const std::vector<int>& start) {
     if (!start.empty()) offer(start);
@@ -85,10 +79,8 @@ class minimiser : public priced_attempt {
   /// first, until what is left is small.
   static constexpr int many_strategies = 20000;
   static constexpr std::size_t freed_nodes = 700;  // of a neighbourhood: chosen anew in about a second
-  static constexpr double turn_of_states = 256;    // a search looks at its meter after so many states
 
   // --- a first choice
-  // --------------------------------------------------------------------------------------------------------------
 
   /// Some choice within both limits, for problems that climb() leaves alone: what comes later improves on one more often
   /// than it finds one. Costs are rounded from prices of all steps, with bytes in mind; peaks begin at the least cost.
@@ -109,7 +101,6 @@ class minimiser : public priced_attempt {
   }
 
   // --- prices of all steps
-  // -------------------------------------------------------------------------------------------------
 
   /// Bounds and rounds by prices of all steps and drops what cannot be news; beside that, on a second core, parts of
   /// the best choice are chosen anew. Both meet after fixed amounts of work, so that the answer does not depend on
@@ -176,7 +167,6 @@ class minimiser : public priced_attempt {
   }
 
   // --- parts of the best choice, chosen anew
-  // --------------------------------------------------------------------------------------------
 
   /// Prices alone seldom hit upon choices close to two limits at once: parts of the best choice are chosen anew as long
   /// as that helps, for a fifth of the work at most. Within a hundredth of the bound a proof is nearer.
@@ -212,72 +202,7 @@ class minimiser : public priced_attempt {
                                   });
   }
 
-  // --- search
-  // -----------------------------------------------------------------------------------------------------------
-
-  /// Takes the only choice where one is left.
-  bool decided() {
-    if (!small_.nodes.empty()) return false;
-    offer_small({});
-    infeasible_ = true;  // nothing else is left
-    return true;
-  }
-
-  void probe(std::size_t states) {
-    states = std::min(states, spend_.most_states);
-    if (decided()) return;
-    const auto order = narrow_order(small_);
-    for (int tries = 0; tries < 8 && !meter_.over(); ++tries) {
-      diffusion messages(small_);
-      messages.set(prices());
-      for (int i = 0; i < 50; ++i) messages.iterate();
-      charge_passes(50);
-      elimination bounds(small_, order, static_cast<double>(std::min<std::size_t>(states * 50, 2000000)));
-      const auto moved = messages.reparametrised();
-      meter_.charge(bounds.reads());
-      bounds.fill(moved);
-      raise(bound_of(bounds.bound()));
-      if (done()) return;
-      offer_small(bounds.decode());
-      if (done()) return;
-      const auto parts = this->parts();
-      search_limits limits;
-      limits.cutoff = cutoff();
-      limits.most_states = states;
-      limits.first = for_cost_ ? 0 : 1;
-      limits.last = for_cost_ ? 1 : parts.size();
-      for (std::size_t r = 0; r < parts.size(); ++r) {
-        double limit = r == 0                          ? cost_room()
-                       : r_.peak_limit < no_peak_limit ? static_cast<double>(r_.peak_limit)
-                                                       : infinity;
-        if (r == 0 && for_cost_) limit = std::min(limit, target() - constant_);
-        if (r > 0 && !for_cost_) limit = std::min(limit, target());
-        const bool is_goal = (r == 0) == for_cost_;
-        limits.limit.push_back(limit);
-        limits.floor.push_back(is_goal ? (for_cost_ ? 0 : out_.bound) : limit < infinity ? limit : 0);
-        if (r == 0 && limit < infinity) limits.limit.back() += 1e-11 * std::abs(limit);
-      }
-      const auto answer = search(small_, parts, bounds, limits, stop_of_turns(small_, turn_of_states));
-      if (answer.choice.empty()) {
-        if (answer.complete)
-          infeasible_ = true;  // no choice is news
-        else
-          raise(std::min(target(), bound_of(answer.least_dropped)));
-        return;
-      }
-      const auto rows_before = rows_.size();
-      const auto e = offer_small(answer.choice);
-      const bool breaks = for_cost_ ? e.peak > r_.peak_limit : static_cast<double>(e.peak) > answer.value;
-      if (breaks) add_row(e.peak_step);
-      // Whatever the search left out is worse than its answer, or was dropped for want of room.
-      const double value = for_cost_
-                               ? answer.value + constant_ - (whole_costs_ ? 0 : cost_tolerance * 1e-2 * answer.value)
-                               : answer.value;
-      raise(std::min({value, bound_of(answer.least_dropped)}));
-      if (done()) return;
-      if (!breaks || rows_.size() == rows_before) return;
-    }
-  }
+  // --- guesses
 
   /// Tries to reach peaks near the bound. Costs tell choices apart that peaks leave equal, so the least cost under a
   /// peak is often easier to search than the peak itself.
@@ -316,7 +241,6 @@ class minimiser : public priced_attempt {
   }
 
   // --- branch and bound
-  // -------------------------------------------------------------------------------------------------
 
   /// Bounds, shrinks and searches this part of the space; what stays open is split. Afterwards the bound is that of the
   /// worse half, and this part is done unless the time ran out.
@@ -368,63 +292,6 @@ class minimiser : public priced_attempt {
       infeasible_ = true;
     else
       raise(worst);
-  }
-
-  /// Where to split: between the best choice within the limits and the best beyond them, as far as the prices tell.
-  node_split split() const {
-    const price_cut *within_limits = nullptr, *beyond = nullptr;
-    double within_value = infinity, beyond_value = infinity;
-    for (const auto& cut : cuts_) {
-      double value = cut.value, change = 0;
-      for (std::size_t r = 0; r < prices_.size(); ++r) {
-        if (!(for_cost_ && r == 0)) value += prices_[r] * cut.slope[r];
-        if (for_cost_ ? r > 0 : r == 0) change += prices_[r] * cut.slope[r];
-      }
-      auto& least = change > 0 ? beyond_value : within_value;
-      if (value < least) {
-        least = value;
-        (change > 0 ? beyond : within_limits) = &cut;
-      }
-    }
-    const auto parts = this->parts();
-    if (within_limits != nullptr && beyond != nullptr) {
-      auto between = split_between(small_, parts, dead_, within_limits->choice, beyond->choice);
-      if (between.node >= 0) return between;
-    }
-    return split_by_weight(small_, parts, prices_, dead_);
-  }
-
-  // --- CBC
-  // --------------------------------------------------------------------------------------------------------------
-
-  void prove_by_program() {
-    if (!spend_.programs) return;
-    request inner = r_;
-    inner.cost_limit -= constant_;
-    auto rows = rows_;
-    while (!done()) {
-      if (meter_.over() || meter_.seconds_left() <= 0.01) return;
-      if (target() < infinity) {
-        if (for_cost_)
-          inner.cost_limit = target() - constant_;
-        else
-          inner.peak_limit = static_cast<std::int64_t>(target());
-      }
-      const auto answer = solve_program(small_, inner, rows, static_cast<std::int64_t>(unit_), {}, meter_);
-      out_.reduced.rows = answer.rows;
-      if (answer.infeasible) {
-        infeasible_ = true;
-        return;
-      }
-      const double bound = answer.bound + (for_cost_ ? constant_ : 0);
-      raise(std::min(target(), bound - 1e-7 * std::abs(bound)));
-      if (answer.choice.empty()) return;
-      const auto before = best();
-      const auto e = offer_small(answer.choice);
-      const bool known = e.peak_step < 0 || std::find(rows.begin(), rows.end(), e.peak_step) != rows.end();
-      if (!known) rows.push_back(e.peak_step);
-      if (known && !(best() < before)) return;
-    }
   }
 };
 

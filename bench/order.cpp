@@ -95,7 +95,9 @@ struct ran {
   bool as_predicted = true;
 };
 
-/// A round: `steps` steps from the start, of which the first, which touches the memory, is not timed.
+/// A round: `steps` steps from the start, of which the first, which touches the memory, is not timed. A step takes from when
+/// all ranks are there to when all are done: ranks of a plan that does not communicate would drift apart, and one of them may
+/// have a core for itself while others wait.
 void run(const model& m, const mmr::mesh& mesh, const mmr::plan& p, int steps, ran& out) {
   using clock = std::chrono::steady_clock;
   std::vector<double> losses, seconds;
@@ -106,8 +108,10 @@ void run(const model& m, const mmr::mesh& mesh, const mmr::plan& p, int steps, r
     equal[rank] = t.run().arena_bytes() == p.per_rank[rank].arena;
     const auto fill = made_up(m.words);
     for (int i = 0; i < steps; ++i) {
+      world.barrier();
       const auto begin = clock::now();
       const double loss = t.step(1e-3, fill);
+      world.barrier();
       const std::chrono::duration<double> took = clock::now() - begin;
       if (rank == 0) losses.push_back(loss);
       if (rank == 0 && i > 0) seconds.push_back(took.count());

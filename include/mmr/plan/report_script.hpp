@@ -81,23 +81,24 @@ const solver = p => /^(memory|time)/.test(p.name);
 function drawFront(box) {
   const W = 590, H = 370, L = 62, R = 16, T = 22, B = 40;
   let points = D.plans.map(p => ({ p, x: p.per_device.peak_live, y: p.step_time_s }));
-  // Plans that are far worse would press the others together: they are named instead.
+  // What is far off would press the rest together: it is named instead.
   const lean = Math.min(...points.map(q => q.x)), quick = Math.min(...points.map(q => q.y));
-  const far = points.filter(q => q.x > Math.max(20 * lean, ...limits.map(l => 3 * l[0])) || q.y > 8 * quick);
+  const far = points.filter(q => q.x > 6 * lean || q.y > 4 * quick);
   if (far.length < points.length - 1) points = points.filter(q => !far.includes(q));
   else far.length = 0;
+  const widest = Math.max(6 * lean, ...points.map(q => q.x)), near = limits.filter(l => l[0] <= widest);
   const all = points.concat(D.front.map(f => ({ x: f.peak_live, y: f.step_time_s })));
-  const xs = scale(all.map(q => q.x).concat(limits.map(l => l[0])), L, W - R, 0.06), ys = scale(all.map(q => q.y), H - B, T, 0.09);
+  const xs = scale(all.map(q => q.x).concat(near.map(l => l[0])), L, W - R, 0.06), ys = scale(all.map(q => q.y), H - B, T, 0.09);
   const svg = sv('svg', { viewBox: '0 0 ' + W + ' ' + H, role: 'img' });
   for (const t of xs.ticks) svg.append(sv('line', { x1: xs.at(t), x2: xs.at(t), y1: T, y2: H - B, class: 'grid' }), label(xs.at(t), H - B + 16, bytes(t), { class: 'soft', 'text-anchor': 'middle' }));
   for (const t of ys.ticks) svg.append(sv('line', { x1: L, x2: W - R, y1: ys.at(t), y2: ys.at(t), class: 'grid' }), label(L - 6, ys.at(t) + 4, seconds(t), { class: 'soft', 'text-anchor': 'end' }));
   svg.append(label(W - R, H - 6, 'peak memory a device \u2192', { class: 'soft', 'text-anchor': 'end' }), label(4, 12, 'seconds a step \u2191', { class: 'soft' }));
-  for (const [v, text] of limits) {
+  for (const [v, text] of near) {
     const x = xs.at(v), left = x > W - 150;
     svg.append(sv('line', { x1: x, x2: x, y1: T - 6, y2: H - B, class: 'limitline' }),
                label(left ? x - 5 : x + 5, T + 2, text, { class: 'limit', 'text-anchor': left ? 'end' : 'start' }));
   }
-  const taken = limits.map(([v]) => ({ x0: xs.at(v) + 3, x1: xs.at(v) + 100, y0: T - 10, y1: T + 5 }));
+  const taken = near.map(([v]) => ({ x0: xs.at(v) + 3, x1: xs.at(v) + 100, y0: T - 10, y1: T + 5 }));
   if (D.front.length > 0) {
     const path = D.front.map((f, k) => (k ? 'L' : 'M') + xs.at(f.peak_live).toFixed(1) + ' ' + ys.at(f.step_time_s).toFixed(1)).join('');
     svg.append(sv('path', { d: path, fill: 'none', stroke: 'var(--accent)', 'stroke-width': 2 }));
@@ -105,14 +106,14 @@ function drawFront(box) {
       svg.append(sv('circle', { cx: xs.at(f.peak_live), cy: ys.at(f.step_time_s), r: 4, fill: 'var(--card)', stroke: 'var(--accent)', 'stroke-width': 2,
         tip: 'on the front\npeak ' + bytes(f.peak_live) + '\nstep ' + seconds(f.step_time_s) + (f.proved ? '' : '\nnot proved best') }));
   }
-  for (const q of points) taken.push({ x0: xs.at(q.x) - 5, x1: xs.at(q.x) + 5, y0: ys.at(q.y) - 5, y1: ys.at(q.y) + 5 });
+  for (const q of all) taken.push({ x0: xs.at(q.x) - 5, x1: xs.at(q.x) + 5, y0: ys.at(q.y) - 5, y1: ys.at(q.y) + 5 });
   const free = r => r.x0 > L && r.x1 < W + 4 && r.y0 > 0 && r.y1 < H - B && !taken.some(t => t.x0 < r.x1 && t.x1 > r.x0 && t.y0 < r.y1 && t.y1 > r.y0);
   for (const q of points) {
     const x = xs.at(q.x), y = ys.at(q.y), w = 6.6 * q.p.name.length;
     svg.append(sv('circle', { cx: x, cy: y, r: 5, fill: solver(q.p) ? 'var(--accent)' : 'var(--c1)', stroke: 'var(--card)', 'stroke-width': 1.5, tip: summary(q.p) }));
     // The first place around the point where the name covers nothing.
     const spots = [];
-    for (const d of [0, 12, 24, 36, 48]) for (const s of d ? [-1, 1] : [1]) spots.push([8, 4 + s * d, 'start'], [-8, 4 + s * d, 'end']);
+    for (const d of [0, 12, 24, 36, 48, 60, 72, 84, 96]) for (const s of d ? [-1, 1] : [1]) spots.push([8, 4 + s * d, 'start'], [-8, 4 + s * d, 'end']);
     const at = spots.find(([dx, dy, side]) => { const x0 = side === 'start' ? x + dx : x + dx - w; return free({ x0, x1: x0 + w, y0: y + dy - 10, y1: y + dy + 2 }); });
     if (!at) continue;
     const x0 = at[2] === 'start' ? x + at[0] : x + at[0] - w;
@@ -121,8 +122,8 @@ function drawFront(box) {
     svg.append(label(x + at[0], y + at[1], q.p.name, { 'text-anchor': at[2], 'font-weight': solver(q.p) ? 600 : 400 }));
   }
   box.append(svg);
-  if (far.length)
-    box.append(el('p', { class: 'note', style: 'margin:6px 0 0' }, 'Off the chart: ' + far.map(q => q.p.name + ' (' + bytes(q.x) + ', ' + seconds(q.y) + ')').join(', ')));
+  const off = far.map(q => q.p.name + ' (' + bytes(q.x) + ', ' + seconds(q.y) + ')').concat(limits.filter(l => !near.includes(l)).map(l => l[1]));
+  if (off.length) box.append(el('p', { class: 'note', style: 'margin:6px 0 0' }, 'Off the chart: ' + off.join(', ')));
 }
 function summary(p) {
   const d = p.per_device;
@@ -148,6 +149,7 @@ function drawBars(box) {
   svg.append(sv('defs', {}, sv('pattern', { id: 'hatch', width: 5, height: 5, patternUnits: 'userSpaceOnUse', patternTransform: 'rotate(45)' },
     sv('line', { x1: 0, y1: 0, x2: 0, y2: 5, stroke: 'var(--card)', 'stroke-width': 3, opacity: 0.75 }))));
   for (const t of xs.ticks) svg.append(sv('line', { x1: xs.at(t), x2: xs.at(t), y1: T - 4, y2: H - 6, class: 'grid' }), label(xs.at(t), 10, bytes(t), { class: 'soft', 'text-anchor': 'middle' }));
+  const figures = [];  // Over the lines of the limits.
   D.plans.forEach((p, i) => {
     const y = T + i * row + 3;
     let sum = 0;
@@ -165,11 +167,11 @@ function drawBars(box) {
     });
     const end = xs.at(Math.min(sum, cap));
     if (sum > cap * 1.0001) g.append(sv('path', { d: 'M' + (end - 12) + ' ' + (y - 1) + 'l6 ' + (row - 5) / 2 + 'l-6 ' + (row - 5) / 2 + 'h5l6 ' + -(row - 5) / 2 + 'l-6 ' + -(row - 5) / 2 + 'z', fill: 'var(--card)' }));
-    g.append(label(end + 6, y + 14, bytes(sum), { class: p.fits === false ? 'limit' : '' }));
+    figures.push(label(end + 6, y + 14, bytes(sum), { class: p.fits === false ? 'limit' : '', 'pointer-events': 'none' }));
     svg.append(g);
   });
   for (const [v, text] of limits) if (v <= cap) svg.append(sv('line', { x1: xs.at(v), x2: xs.at(v), y1: T - 4, y2: H - 6, class: 'limitline', tip: text }));
-  svg.append(sv('line', { x1: xs.at(D.floor), x2: xs.at(D.floor), y1: T - 4, y2: H - 6, stroke: 'var(--good)', 'stroke-dasharray': '2 3', 'stroke-width': 1.5, tip: 'without redundancy ' + bytes(D.floor) }));
+  svg.append(sv('line', { x1: xs.at(D.floor), x2: xs.at(D.floor), y1: T - 4, y2: H - 6, stroke: 'var(--good)', 'stroke-dasharray': '2 3', 'stroke-width': 1.5, tip: 'without redundancy ' + bytes(D.floor) }), ...figures);
   box.append(svg);
 }
 

@@ -29,9 +29,9 @@ section { background: var(--card); border: 1px solid var(--line); border-radius:
 .two section { margin: 0; }
 @media (max-width: 900px) { .two { grid-template-columns: minmax(0, 1fr); } }
 table.figures { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
-table.figures th { text-align: right; color: var(--soft); font-weight: 500; font-size: 12px; padding: 4px 10px; border-bottom: 1px solid var(--line); white-space: nowrap; }
-table.figures td { text-align: right; padding: 4px 10px; border-bottom: 1px solid var(--grid); white-space: nowrap; }
-table.figures th:first-child, table.figures td:first-child { text-align: left; }
+table.figures th { text-align: right; color: var(--soft); font-weight: 500; font-size: 12px; padding: 4px 8px; border-bottom: 1px solid var(--line); white-space: nowrap; }
+table.figures td { text-align: right; padding: 4px 8px; border-bottom: 1px solid var(--grid); white-space: nowrap; }
+table.figures th:first-child, table.figures td:first-child { text-align: left; white-space: normal; }
 table.figures tr.asked td { font-weight: 600; }
 .yes { color: var(--good); } .no { color: var(--bad); }
 .scroll { overflow-x: auto; }
